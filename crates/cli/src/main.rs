@@ -1,1 +1,43 @@
-fn main(){}
+//! `linerate`: arguments in, one library call, rendering out. Only here are exit codes chosen and text printed.
+#![forbid(unsafe_code)]
+
+mod exit;
+mod lab;
+mod output;
+mod stop;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Takes a stock Linux host from its default TCP settings to line rate on real paths, and proves it.
+///
+/// Exit codes: 0 done or clean; 1 found something (a difference, an invalid or partial run); 2 usage;
+/// 3 refused for safety; 4 failed, nothing left behind; 5 failed, something is left and named.
+#[derive(Parser)]
+#[command(name = "linerate", version, max_term_width = 100)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run experiments with this kernel's real TCP over an emulated path, in private namespaces: nothing on the host is touched
+    #[command(subcommand)]
+    Lab(lab::Command),
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let result = match arguments.command {
+        Command::Lab(command) => lab::run(command),
+    };
+    match result {
+        Ok(code) => code.into(),
+        Err(failure) => {
+            eprintln!("linerate: {failure}");
+            failure.code.into()
+        }
+    }
+}

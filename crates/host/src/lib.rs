@@ -11,5 +11,6 @@
 
 pub mod clock;
 pub mod netns;
+pub mod route;
 pub mod sysctl;
 pub mod userns;

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 
 use path::DropCause;
-use pcap_file::DataLink;
+use pcap_file::{DataLink, PcapError};
 use pcap_file::pcapng::PcapNgWriter;
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
 use pcap_file::pcapng::blocks::interface_description::{InterfaceDescriptionBlock, InterfaceDescriptionOption};
@@ -37,7 +37,7 @@ pub struct Capture {
 
 /// The thread that writes the file.
 pub struct CaptureWriter {
-    thread: JoinHandle<Result<u64, pcap_file::PcapError>>,
+    thread: JoinHandle<Result<u64, PcapError>>,
 }
 
 /// Opens `file` for both directions: forward, then back. `origin` is the experiment's start as time since 1970.
@@ -47,8 +47,8 @@ pub struct CaptureWriter {
 pub fn open(
     file: &Path,
     origin: std::time::Duration,
-) -> Result<([Capture; 2], CaptureWriter), pcap_file::PcapError> {
-    let mut writer = PcapNgWriter::new(BufWriter::new(File::create(file)?))?;
+) -> Result<([Capture; 2], CaptureWriter), PcapError> {
+    let mut writer = PcapNgWriter::new(BufWriter::new(File::create(file).map_err(PcapError::IoError)?))?;
     for name in ["forward", "back"] {
         let mut interface = InterfaceDescriptionBlock::new(DataLink::RAW, SNAPLEN as u32);
         interface.options.push(InterfaceDescriptionOption::IfName(Cow::Borrowed(name)));
@@ -59,7 +59,7 @@ pub fn open(
     let thread = std::thread::Builder::new()
         .name("pcap".to_owned())
         .spawn(move || write_all(writer, &receiver, origin))
-        .map_err(pcap_file::PcapError::from)?;
+        .map_err(PcapError::IoError)?;
     let capture = |interface| Capture { sender: sender.clone(), interface, left_out: 0 };
     Ok(([capture(0), capture(1)], CaptureWriter { thread }))
 }
@@ -68,7 +68,7 @@ fn write_all(
     mut writer: PcapNgWriter<BufWriter<File>>,
     receiver: &Receiver<Entry>,
     origin: std::time::Duration,
-) -> Result<u64, pcap_file::PcapError> {
+) -> Result<u64, PcapError> {
     let mut written = 0;
     for entry in receiver {
         let options = entry
@@ -94,7 +94,7 @@ fn write_all(
         written += 1;
     }
     use std::io::Write as _;
-    writer.into_inner().flush()?;
+    writer.into_inner().flush().map_err(PcapError::IoError)?;
     Ok(written)
 }
 
@@ -122,7 +122,7 @@ impl CaptureWriter {
     ///
     /// # Errors
     /// Where the file could not be written.
-    pub fn finish(self) -> Result<u64, pcap_file::PcapError> {
+    pub fn finish(self) -> Result<u64, PcapError> {
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }

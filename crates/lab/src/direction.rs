@@ -4,7 +4,7 @@ use std::io::{ErrorKind, IoSlice};
 use std::os::fd::AsFd;
 
 use nix::sys::uio::writev;
-use path::{Backlog, Counters, Delivery, DropCause, Ecn, FlowId, Link, LinkConfig, Packet, Sink};
+use path::{Backlog, Counters, Delivery, DropCause, Ecn, Link, LinkConfig, Packet, Sink};
 use units::{Duration, Instant};
 
 use crate::arena::{Arena, Place};
@@ -249,6 +249,10 @@ impl Sink<Token> for Output {
         self.release(packet.token.frame, 1);
     }
 
+    fn left(&mut self, packet: Packet<Token>, _number: u64) {
+        self.release(packet.token.frame, 1);
+    }
+
     fn queued(&mut self, at: Instant, _packet: &Packet<Token>, _number: u64, backlog: Backlog) {
         self.record.queued(at, backlog);
     }
@@ -262,6 +266,3 @@ impl Sink<Token> for Output {
     }
 }
 
-/// A flow id that no packet of the experiment has, for tests.
-#[cfg(test)]
-pub(crate) const NO_FLOW: FlowId = FlowId(0);

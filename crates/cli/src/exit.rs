@@ -1,0 +1,49 @@
+//! Exit codes, the same for every command.
+
+use std::fmt;
+use std::process::ExitCode;
+
+/// What the process says when it ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// Clean or done.
+    Done = 0,
+    /// Found something: a difference, an invalid or partial run.
+    Found = 1,
+    /// The command line or a file given by the user is wrong.
+    Usage = 2,
+    /// Failed, and nothing is left behind.
+    Failed = 4,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// An error on its way to the user: one sentence or several lines, and the exit code.
+#[derive(Debug)]
+pub struct Failure {
+    /// The exit code.
+    pub code: Exit,
+    message: String,
+}
+
+impl Failure {
+    /// Wrong input: exit code 2.
+    pub fn usage(message: impl fmt::Display) -> Self {
+        Self { code: Exit::Usage, message: message.to_string() }
+    }
+
+    /// The system refused or something broke: exit code 4.
+    pub fn failed(message: impl fmt::Display) -> Self {
+        Self { code: Exit::Failed, message: message.to_string() }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}

@@ -1,0 +1,65 @@
+//! Files and standard output.
+
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+
+use crate::exit::Failure;
+
+/// Writes `text` to `file`, or to standard output for `-`. A file appears whole or not at all.
+pub fn write(file: &Path, text: &str) -> Result<(), Failure> {
+    if file == Path::new("-") {
+        return print(text);
+    }
+    let failed = |error: std::io::Error| Failure::failed(format_args!("can't write {}: {error}", file.display()));
+    let folder = file.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // Pipes and devices can't be replaced by renaming.
+    if file.exists() && !file.is_file() {
+        return std::fs::write(file, text).map_err(failed);
+    }
+    let mut partial = tempfile::Builder::new().prefix(".linerate-").tempfile_in(folder).map_err(failed)?;
+    partial.write_all(text.as_bytes()).map_err(failed)?;
+    let readable = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+    std::fs::set_permissions(partial.path(), readable).map_err(failed)?;
+    partial.persist(file).map_err(|error| failed(error.error))?;
+    Ok(())
+}
+
+/// Checks that `file` can be written before minutes of measuring are spent on it.
+pub fn check_writable(file: &Path) -> Result<(), Failure> {
+    if file == Path::new("-") {
+        return Ok(());
+    }
+    let folder = file.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if file.is_dir() {
+        return Err(Failure::usage(format_args!("{} is a folder; name a file in it", file.display())));
+    }
+    if file.exists() && !file.is_file() {
+        return Ok(());
+    }
+    tempfile::Builder::new()
+        .prefix(".linerate-")
+        .tempfile_in(folder)
+        .map(drop)
+        .map_err(|error| Failure::usage(format_args!("can't write {}: {error}", file.display())))
+}
+
+/// Prints to standard output; a reader that went away is no error.
+pub fn print(text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Failure::failed(format_args!("can't write to standard output: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Columns of the terminal on standard output, or 100.
+pub fn width() -> usize {
+    terminal_size::terminal_size_of(std::io::stdout()).map_or(100, |(width, _)| usize::from(width.0))
+}
+
+/// Whether to colour standard output: a terminal, and `NO_COLOR` not set.
+pub fn colour() -> bool {
+    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
+}

@@ -9,11 +9,23 @@
 
 extern crate alloc;
 
+mod bottleneck;
+mod check;
 mod config;
+mod ledger;
+mod link;
+mod loss;
+mod policer;
+mod queue;
+mod random;
+mod server;
+mod wire;
 
+pub use check::ConfigError;
 pub use config::{
     CoDel, Discipline, LinkConfig, LossModel, Policer, QueueConfig, QueueLimit, RateModel, Red, Reorder, Trace,
 };
+pub use link::Link;
 
 use units::{Bytes, Duration, Instant};
 
@@ -85,8 +97,8 @@ pub struct Backlog {
     pub bytes: Bytes,
 }
 
-/// Receives what becomes of the packets of a [`Link`]. Every token handed over comes back exactly once, by `deliver` or
-/// `dropped` (a duplicate is a clone of its own).
+/// Receives what becomes of the packets of a [`Link`]. Every token handed over comes back exactly once, by `deliver`,
+/// `dropped` or, at the end, `left` (a duplicate is a clone of its own). Calls come in order of their times.
 pub trait Sink<T> {
     /// The packet reaches the far end at `delivery.due`.
     fn deliver(&mut self, delivery: Delivery<T>);
@@ -98,6 +110,8 @@ pub trait Sink<T> {
     fn dequeued(&mut self, _at: Instant, _packet: &Packet<T>, _number: u64, _sojourn: Duration, _backlog: Backlog) {}
     /// The packet was marked CE.
     fn marked(&mut self, _at: Instant, _packet: &Packet<T>, _number: u64) {}
+    /// The packet was still inside when the link was drained.
+    fn left(&mut self, _packet: Packet<T>, _number: u64) {}
 }
 
 /// Totals of a link since its start.
@@ -121,4 +135,6 @@ pub struct Counters {
     pub dropped_aqm: u64,
     /// Dropped by the policer.
     pub dropped_policer: u64,
+    /// Still inside when the link was drained.
+    pub left: u64,
 }

@@ -249,6 +249,10 @@ impl Sink<Token> for Output {
         self.release(packet.token.frame, 1);
     }
 
+    fn duplicated(&mut self, packet: &Packet<Token>, _number: u64) {
+        self.frames[packet.token.frame as usize].live += 1;
+    }
+
     fn left(&mut self, packet: Packet<Token>, _number: u64) {
         self.release(packet.token.frame, 1);
     }

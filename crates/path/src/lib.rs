@@ -104,6 +104,8 @@ pub trait Sink<T> {
     fn deliver(&mut self, delivery: Delivery<T>);
     /// The packet is gone.
     fn dropped(&mut self, at: Instant, packet: Packet<T>, number: u64, cause: DropCause);
+    /// The packet was copied; the copy comes back on its own. Told before anything happens to either.
+    fn duplicated(&mut self, _packet: &Packet<T>, _number: u64) {}
     /// The packet has entered the queue; `backlog` counts it.
     fn queued(&mut self, _at: Instant, _packet: &Packet<T>, _number: u64, _backlog: Backlog) {}
     /// The packet has left the bottleneck after `sojourn` in queue and service.

@@ -61,6 +61,10 @@ impl<T: Clone> Link<T> {
             Some((probability, stream)) => probability.happens(stream.draw()).then(|| packet.clone()),
             None => None,
         };
+        if copy.is_some() {
+            // Before the original can be dropped: whoever counts references has to know of the second one first.
+            sink.duplicated(&packet, number);
+        }
         let lost = self.loss.loses(number);
         self.admit(packet, number, lost, sink);
         if let Some(copy) = copy {

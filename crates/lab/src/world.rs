@@ -156,16 +156,28 @@ fn prepare(address: Ipv4Addr, mtu: u16, sysctls: &[(String, String)]) -> Result<
     Ok((tun, left_alone, applied))
 }
 
-/// Memory that the machine has, for judging whether a path's packets fit.
+/// Memory that is free or can be freed, for judging whether a path's packets fit.
 ///
 /// # Errors
 /// Where /proc/meminfo can't be read.
 pub fn memory_available() -> Result<Bytes, WorldError> {
+    meminfo("MemAvailable:")
+}
+
+/// All memory of the machine.
+///
+/// # Errors
+/// Where /proc/meminfo can't be read.
+pub fn memory_total() -> Result<Bytes, WorldError> {
+    meminfo("MemTotal:")
+}
+
+fn meminfo(key: &str) -> Result<Bytes, WorldError> {
     let text = std::fs::read_to_string("/proc/meminfo")
         .map_err(|source| WorldError::Io { what: "reading /proc/meminfo", source })?;
     let kib = text
         .lines()
-        .find_map(|line| line.strip_prefix("MemAvailable:")?.trim().strip_suffix("kB")?.trim().parse::<u64>().ok())
+        .find_map(|line| line.strip_prefix(key)?.trim().strip_suffix("kB")?.trim().parse::<u64>().ok())
         .unwrap_or(u64::MAX / 1024);
     Ok(Bytes::new(kib.saturating_mul(1024)))
 }

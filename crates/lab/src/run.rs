@@ -4,6 +4,7 @@ use std::path::Path;
 
 use host::cc;
 use host::tcp::SetCongestionControlError;
+use measure::probe::{ProbeError, ProbePath, ProbePlan};
 use measure::traffic::{End, FlowKind, FlowPlan, Progress, StopFlag, TrafficError, TrafficOutcome, TrafficPlan};
 use scenario::{Cell, ExpandedFlow, Scenario};
 use units::{Duration, Instant};
@@ -13,8 +14,8 @@ use crate::emulator::{DirectionOutcome, EmulatorOutcome, LATE_LIMIT, LATE_SHARE_
 use crate::session::{DataFrom, FIRST_PORT, Session, SessionError, Setup};
 use crate::world::{CLIENT, LeftAlone, SERVER};
 
-/// Probes per second through the bottleneck's queue: 0.02 % of 50 Mbit/s.
-const PROBE_INTERVAL: Duration = Duration::from_millis(50);
+/// 20 probes a second through the bottleneck's queue: 0.03 % of 50 Mbit/s.
+const PROBE: ProbePlan = ProbePlan { interval: Duration::from_millis(50), from: End::Client };
 /// TCP_INFO and goodput series.
 const SAMPLE_EVERY: Duration = Duration::from_millis(100);
 /// Probes for the idle round-trip time.
@@ -40,6 +41,9 @@ pub enum RunError {
     /// The traffic.
     #[error(transparent)]
     Traffic(#[from] TrafficError),
+    /// The probe before the flows.
+    #[error(transparent)]
+    Probe(#[from] ProbeError),
     /// The capture file.
     #[error("{file}: {source}")]
     Capture {
@@ -126,15 +130,16 @@ pub fn run_cell(
     })?;
     check_controls(&session, &flows, cell)?;
     let plan = traffic_plan(&session, &flows, scenario, cell, options);
-    let idle_rtt = measure::probe::idle_rtt(&IdleRtt {
-        client: session.world.client.clone(),
-        server: session.world.server.clone(),
+    let ends = ProbePath {
+        client: &session.world.client,
+        server: &session.world.server,
+        client_addr: CLIENT.into(),
         server_addr: SERVER.into(),
-        port: plan.probe.as_ref().map_or(FIRST_PORT, |probe| probe.port),
-        probes: IDLE_PROBES,
-        timeout: cell.rtt * 3 + Duration::from_secs(1),
-        clock: session.clock,
-    })?;
+    };
+    let idle = measure::probe::idle_rtt(&ends, PROBE, IDLE_PROBES, session.clock, &options.stop)?;
+    let mut idle: Vec<Duration> = idle.samples.iter().filter_map(|sample| sample.rtt).collect();
+    idle.sort();
+    let idle_rtt = idle.get(idle.len() / 2).copied();
     let started = session.clock.now();
     let traffic = measure::traffic::run(&plan, on_progress)?;
     let (world, emulator) = session.finish();
@@ -199,7 +204,7 @@ fn traffic_plan(
         flows: plans.collect(),
         duration: scenario.run.duration,
         sample_every: SAMPLE_EVERY,
-        probe: Some(probe(flows.len())),
+        probe: Some(PROBE),
         clock: session.clock,
         stop: options.stop.clone(),
     }

@@ -41,6 +41,14 @@ fn one_loss_says_nothing_about_the_next_where_loss_is_independent() {
 }
 
 #[test]
+fn with_the_same_seed_more_loss_takes_the_same_packets_and_others() {
+    let at = |percent: u32| lost(&lossy(LossModel::Independent(ppb(percent * 10_000_000))), 9, 100_000);
+    let (one, two) = (at(1), at(2));
+    assert!(one.iter().all(|number| two.binary_search(number).is_ok()));
+    assert!(two.len() > one.len() * 3 / 2);
+}
+
+#[test]
 fn no_loss_and_a_probability_of_zero_lose_nothing() {
     for model in [
         LossModel::None,

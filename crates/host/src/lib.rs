@@ -1,1 +1,15 @@
-//! placeholder
+//! The live machine, as linerate touches it: one thin layer over the kernel's interfaces.
+//!
+//! | module | what it is for |
+//! | --- | --- |
+//! | [`clock`] | the one time base of an experiment, on `CLOCK_MONOTONIC` |
+//! | [`userns`] | becoming root in a user namespace where the process is not root already |
+//! | [`netns`] | unnamed network namespaces that vanish with the process |
+//! | [`sysctl`] | one key of `/proc/sys`, read and written for the calling thread's namespace |
+//!
+//! Nothing here decides anything: callers say what to change, and get errors that say what is missing.
+
+pub mod clock;
+pub mod netns;
+pub mod sysctl;
+pub mod userns;

@@ -6,10 +6,14 @@
 //! | [`userns`] | becoming root in a user namespace where the process is not root already |
 //! | [`netns`] | unnamed network namespaces that vanish with the process |
 //! | [`sysctl`] | one key of `/proc/sys`, read and written for the calling thread's namespace |
+//! | [`tcp`] | what a TCP socket tells about itself, and its congestion control |
+//! | [`cc`] | the congestion controls this kernel has, and which version of each |
 //!
 //! Nothing here decides anything: callers say what to change, and get errors that say what is missing.
 
+pub mod cc;
 pub mod clock;
 pub mod netns;
 pub mod sysctl;
+pub mod tcp;
 pub mod userns;

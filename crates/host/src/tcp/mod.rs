@@ -1,0 +1,41 @@
+//! TCP sockets: what the kernel tells about one, and which congestion control it runs.
+
+mod congestion;
+mod info;
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, RawFd};
+
+use nix::errno::Errno;
+use units::Bytes;
+
+pub use congestion::{CcInfo, SetCongestionControlError, cc_info, congestion_control, set_congestion_control};
+pub use info::{CaState, RawTcpInfo, TcpInfo};
+
+/// `TCP_CC_INFO` of include/uapi/linux/tcp.h, which the libc crate does not name.
+const TCP_CC_INFO: libc::c_int = 26;
+
+/// Limits the data that a socket queues and has not sent; the socket is writable below it (`TCP_NOTSENT_LOWAT`, tcp(7)).
+///
+/// # Errors
+/// What setsockopt(2) says; `InvalidInput` above 4 GiB.
+pub fn set_notsent_lowat(socket: impl AsFd, limit: Bytes) -> io::Result<()> {
+    let limit = libc::c_uint::try_from(limit.as_u64()).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let length = size_of_val(&limit) as libc::socklen_t;
+    // SAFETY: the pointer and length describe `limit`, which lives through the call; the descriptor is open while borrowed.
+    let result = unsafe {
+        let socket = socket.as_fd().as_raw_fd();
+        libc::setsockopt(socket, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, (&raw const limit).cast(), length)
+    };
+    Ok(Errno::result(result).map(drop)?)
+}
+
+/// getsockopt(2) on the TCP level into `bytes`; how many were filled.
+fn option_bytes(socket: RawFd, option: libc::c_int, bytes: &mut [u8]) -> io::Result<usize> {
+    let mut length = bytes.len() as libc::socklen_t;
+    // SAFETY: `bytes` is writable for `length` bytes, the kernel writes at most that many and puts their count into `length`.
+    let result =
+        unsafe { libc::getsockopt(socket, libc::IPPROTO_TCP, option, bytes.as_mut_ptr().cast(), &raw mut length) };
+    Errno::result(result)?;
+    Ok(length as usize)
+}

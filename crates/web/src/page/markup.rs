@@ -55,9 +55,9 @@ pub(super) fn document(random: &mut Random, size: usize) -> String {
         );
     }
     html.push_str("</div></div>\n<section class=\"feature\"><div class=\"wide\"><article>\n");
-    let _ = write!(
+    let _ = writeln!(
         html,
-        "<span class=\"kicker\">{}</span><h2>{}</h2><p class=\"lead\">{}</p>\n",
+        "<span class=\"kicker\">{}</span><h2>{}</h2><p class=\"lead\">{}</p>",
         section(3),
         title(0),
         paragraph(random, 3)
@@ -86,8 +86,20 @@ fn tail(random: &mut Random) -> String {
          <div class=\"panel\"><h3>Stations</h3><table><thead><tr><th>Place</th><th>High</th><th>Low</th><th>Range</th></tr></thead><tbody>\n",
     );
     const PLACES: [&str; 14] = [
-        "Skarholm", "Lyngby Sand", "Port Ferrow", "Inish Dara", "Vik", "Cabo Leme", "Hollins Quay", "Brekkuvík", "Ness End",
-        "Saint-Armel", "Ostrand", "Marsden Bar", "Tor Haven", "Punta Clara",
+        "Skarholm",
+        "Lyngby Sand",
+        "Port Ferrow",
+        "Inish Dara",
+        "Vik",
+        "Cabo Leme",
+        "Hollins Quay",
+        "Brekkuvík",
+        "Ness End",
+        "Saint-Armel",
+        "Ostrand",
+        "Marsden Bar",
+        "Tor Haven",
+        "Punta Clara",
     ];
     for place in PLACES {
         let _ = writeln!(
@@ -101,7 +113,9 @@ fn tail(random: &mut Random) -> String {
             random.below(10)
         );
     }
-    html.push_str("</tbody></table></div></aside></div></section>\n</main>\n<footer class=\"foot\"><div class=\"wide\">");
+    html.push_str(
+        "</tbody></table></div></aside></div></section>\n</main>\n<footer class=\"foot\"><div class=\"wide\">",
+    );
     let _ = write!(html, "<div><b>Tideline</b>{}</div>", paragraph(random, 2));
     for column in 0..3 {
         let _ = write!(html, "<div><b>{}</b>", section(column + 2));

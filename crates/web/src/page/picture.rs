@@ -243,7 +243,7 @@ fn scale(colour: Rgb, factor: f32) -> Rgb {
 mod tests {
     use super::*;
 
-    const SMALL: Picture = Picture { width: 96, height: 64, quality: 80, grain: 8., light: 0, seed: 5 };
+    const SMALL: Picture = Picture { width: 330, height: 220, quality: 80, grain: 8., light: 0, seed: 5 };
 
     #[test]
     fn a_seed_gives_one_file_and_another_seed_another() {

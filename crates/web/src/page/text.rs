@@ -102,7 +102,7 @@ pub(super) fn paragraph(random: &mut Random, sentences: usize) -> String {
 
 /// Names for the generated parts of style sheets and scripts.
 pub(super) const WORDS: [&str; 32] = [
-    "anchor", "barge", "beacon", "bollard", "breaker", "buoy", "cable", "cairn", "channel", "cleat", "current", "delta",
-    "dune", "ebb", "fathom", "fjord", "gull", "harbour", "heather", "inlet", "jetty", "keel", "lagoon", "lantern",
-    "marsh", "mooring", "pilot", "quay", "reed", "shoal", "swell", "tide",
+    "anchor", "barge", "beacon", "bollard", "breaker", "buoy", "cable", "cairn", "channel", "cleat", "current",
+    "delta", "dune", "ebb", "fathom", "fjord", "gull", "harbour", "heather", "inlet", "jetty", "keel", "lagoon",
+    "lantern", "marsh", "mooring", "pilot", "quay", "reed", "shoal", "swell", "tide",
 ];

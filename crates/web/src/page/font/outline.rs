@@ -119,13 +119,7 @@ fn clockwise(centre: (f32, f32), radii: (f32, f32), (from, to): (i32, i32)) -> C
 
 /// The band that the pen covers along an arc, with round ends. The curve parallel to an ellipse is taken to be the ellipse with
 /// larger or smaller radii, which the eye can't tell at these shapes.
-fn arc(
-    contours: &mut Vec<Contour>,
-    centre: (f32, f32),
-    (rx, ry): (f32, f32),
-    (from, to): (i32, i32),
-    half: f32,
-) {
+fn arc(contours: &mut Vec<Contour>, centre: (f32, f32), (rx, ry): (f32, f32), (from, to): (i32, i32), half: f32) {
     assert!(from < to && to - from <= 8 && rx > half && ry > half, "not an arc that this pen can draw");
     let mut outer = clockwise(centre, (rx + half, ry + half), (from, to));
     let mut inner = clockwise(centre, (rx - half, ry - half), (from, to));
@@ -150,11 +144,7 @@ mod tests {
     /// Twice the signed area of the polygon through all points: negative where it runs clockwise.
     fn doubled_area(contour: &Contour) -> i64 {
         let next = contour.iter().cycle().skip(1);
-        contour
-            .iter()
-            .zip(next)
-            .map(|(a, b)| i64::from(a.x) * i64::from(b.y) - i64::from(b.x) * i64::from(a.y))
-            .sum()
+        contour.iter().zip(next).map(|(a, b)| i64::from(a.x) * i64::from(b.y) - i64::from(b.x) * i64::from(a.y)).sum()
     }
 
     #[test]

@@ -146,16 +146,15 @@ pub fn idle_delay(seed: u64) -> Outcome {
     let outcome = idle_rtt(&ends, plan, 400, session.clock, &StopFlag::new())?;
     // 64 bytes of payload on 1 Gbit/s.
     let own = delay + rate.time_for(Bytes::new(92));
-    let mut late: Vec<f64> = outcome
+    let late: Vec<f64> = outcome
         .samples
         .iter()
         .filter_map(|sample| Some(sample.one_way?.saturating_sub(own).as_nanos() as f64 / 1e3))
         .collect();
-    late.sort_by(f64::total_cmp);
-    let at = |q| stats::percentile_of_sorted(&late, q);
-    let note = format!("p50 {:.0}, p95 {:.0}, most {:.0}, {} probes", at(0.5), at(0.95), at(1.0), late.len());
+    let at = |percent| stats::percentile(&late, percent).unwrap_or(f64::INFINITY);
+    let note = format!("p50 {:.0}, p95 {:.0}, most {:.0}, {} probes", at(50.0), at(95.0), at(100.0), late.len());
     let invalid = if outcome.lost > 0 { vec![format!("{} probes lost", outcome.lost)] } else { vec![] };
-    Ok(Figure { value: at(0.99), invalid, note })
+    Ok(Figure { value: at(99.0), invalid, note })
 }
 
 /// Distance of the lost packets' count from the expected one, in percent of half the binomial 99 % interval; 1 % loss.
@@ -167,7 +166,8 @@ pub fn random_loss(seed: u64) -> Outcome {
     blast(&session, Rate::from_mbps(300), 1.0, StdDuration::from_secs(4))?;
     let (world, outcome) = session.finish();
     let counters = outcome.up.counters;
-    let (low, high) = stats::binomial_interval(counters.offered, asked.as_f64(), 0.99);
+    let plausible = stats::binomial_range(counters.offered, asked, 0.99);
+    let (low, high) = (*plausible.start(), *plausible.end());
     let expected = counters.offered as f64 * asked.as_f64();
     let half = (high - low) as f64 / 2.0;
     Ok(Figure {

@@ -96,7 +96,7 @@ fn every_plot_has_a_title_and_a_description_and_its_figures_stand_in_a_table() {
     };
     assert!(plots > 50, "{plots}");
     assert_eq!((of("title"), of("desc")), (plots, plots));
-    let cells = tags.iter().filter(|tag| tag.name == "details" && tag.attribute("id").is_some()).count();
+    let cells = tags.iter().filter(|tag| tag.attribute("class") == Some("shown")).count();
     let steps = tags.iter().filter(|tag| tag.attribute("class") == Some("steps")).count();
     assert_eq!(steps, cells);
     let other = tags.iter().filter(|tag| tag.name == "svg" && !tag.closing && tag.attribute("class") != Some("plot"));

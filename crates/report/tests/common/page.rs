@@ -100,7 +100,7 @@ pub fn outline(html: &str) -> String {
             }
             ("summary", false) if !text.is_empty() => add(depth + 1, &format!("summary: {text}")),
             ("span", false) if tag.attribute("class") == Some("name") => add(depth + 1, &format!("summary: {text}")),
-            ("p", false) if matches!(tag.attribute("class"), Some("notice" | "lede" | "fact")) => {
+            ("p", false) if matches!(tag.attribute("class"), Some("notice" | "lede" | "fact" | "shown")) => {
                 add(depth + 1, &format!("{}: {text}", tag.attribute("class").unwrap()));
             }
             ("title", false) if tag.attribute("id").is_some() => add(depth + 2, &format!("title: {text}")),

@@ -7,7 +7,7 @@
 //! 2. calls [`LabReport::summarise`] with its statistics, which fills `summary`;
 //! 3. renders: [`render_lab_table`], [`render_html`], [`LabReport::to_json`].
 //!
-//! Two JSON files are read back ([`LabReport::from_json`]) and held against each other by [`compare`].
+//! Two JSON files are read back ([`LabReport::from_json`]) and held against each other by [`compare()`].
 //!
 //! Every string may come from a file that somebody else wrote: HTML is escaped, and a terminal gets no control characters.
 #![forbid(unsafe_code)]
@@ -23,6 +23,8 @@ mod html;
 mod json;
 mod model;
 mod plot;
+#[cfg(test)]
+mod schema;
 mod series;
 mod shares;
 mod summary;

@@ -6,14 +6,13 @@ use crate::text;
 
 /// Its label, with the congestion control where the label does not name it, and the number of flows.
 pub(crate) fn name(share: &Share) -> String {
-    let mut name = share.label.clone();
-    if !name.contains(&share.congestion_control) {
-        name = format!("{name} ({})", share.congestion_control);
-    }
-    if share.flows > 1 {
-        name = format!("{} x {name}", share.flows);
-    }
-    name
+    let name = flow_name(&share.label, &share.congestion_control);
+    if share.flows > 1 { format!("{} x {name}", share.flows) } else { name }
+}
+
+/// A flow's name, with its congestion control where the name does not say it.
+pub(crate) fn flow_name(name: &str, congestion_control: &str) -> String {
+    if name.contains(congestion_control) { name.to_owned() } else { format!("{name} ({congestion_control})") }
 }
 
 /// One line's shares: `bbr, queue 1 BDP: cubic 38%, bbr 62%; Jain's index 0.95.`

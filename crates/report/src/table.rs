@@ -25,7 +25,7 @@ pub(crate) fn draw_table(headings: Vec<(String, bool)>, rows: Vec<Vec<(String, S
         table.add_row(row.into_iter().map(|(text, style)| match style {
             Style::Plain => Cell::new(text),
             Style::Bold => Cell::new(text).add_attribute(Attribute::Bold),
-            Style::Warning => Cell::new(text).fg(Color::Yellow),
+            Style::Warning => Cell::new(text).fg(Color::DarkYellow),
         }));
     }
     let last = headings.len().saturating_sub(1);

@@ -146,7 +146,7 @@ fn columns<'a>(group: &'a Group<'a>) -> Vec<Column<'a>> {
     add(group.varies.queue, ["queue", ""], 0, Box::new(move |line| plain(text::clip(&line.queue, 12))));
     add(true, ["profile", ""], 0, Box::new(move |line| plain(text::clip(&group.profile_words(line), NAME_COLUMNS))));
     add(true, ["goodput", unit.name()], 2, Box::new(move |line| goodput(group, line, true)));
-    add(true, ["n", ""], 5, Box::new(repeats));
+    add(true, ["n", ""], 6, Box::new(repeats));
     let has_published = any(&|line| line.published_goodput_bps.is_some());
     add(
         has_published,
@@ -158,44 +158,44 @@ fn columns<'a>(group: &'a Group<'a>) -> Vec<Column<'a>> {
     add(
         any(&|line| line.rtt_idle_ms.is_some()),
         ["idle", "RTT ms"],
-        8,
+        11,
         Box::new(move |line| millis(line.rtt_idle_ms.map(|rtt| rtt.median))),
     );
     let has_loaded = any(&|line| line.rtt_under_load_ms.is_some());
     add(
         has_loaded,
         ["loaded", "p50 ms"],
-        4,
+        5,
         Box::new(move |line| millis(line.rtt_under_load_ms.map(|rtt| rtt.p50.median))),
     );
     add(
         has_loaded,
         ["loaded", "p95 ms"],
-        6,
+        9,
         Box::new(move |line| millis(line.rtt_under_load_ms.map(|rtt| rtt.p95.median))),
     );
     add(
         any(&|line| line.published_rtt_under_load_ms.is_some()),
         ["publ.", "ms"],
-        11,
+        14,
         Box::new(move |line| millis(line.published_rtt_under_load_ms)),
     );
     add(
         any(&|line| line.queueing_delay_ms.is_some()),
         ["queueing", "p95 ms"],
-        7,
+        10,
         Box::new(move |line| millis(line.queueing_delay_ms.map(|delay| delay.p95.median))),
     );
     add(
         any(&|line| line.published_queueing_delay_ms.is_some()),
         ["publ.", "ms"],
-        10,
+        13,
         Box::new(move |line| millis(line.published_queueing_delay_ms)),
     );
     add(
         any(&|line| line.retransmitted_segments.is_some()),
         ["retrans-", "mitted"],
-        9,
+        if any(&|line| line.published_retransmitted_segments.is_some()) { 8 } else { 12 },
         Box::new(move |line| {
             plain(beside(
                 line.retransmitted_segments,
@@ -207,7 +207,7 @@ fn columns<'a>(group: &'a Group<'a>) -> Vec<Column<'a>> {
     add(
         any(&|line| line.completion_s.is_some()),
         ["complete", "s (publ.)"],
-        7,
+        4,
         Box::new(move |line| plain(beside(line.completion_s, line.published_completion_s, text::three_digits))),
     );
     add(

@@ -1,20 +1,15 @@
 //! One cell of a scenario: how one of its runs went over time, every run's figures, what held the flows up.
 
-use minijinja::Value;
 use serde::Serialize;
 
+use super::plots::plots;
 use super::{Data, Figure, Head, Table};
 use crate::groups::Group;
-use crate::model::{FlowReport, FlowTraffic, LabReport, RunReport, SummaryLine};
-use crate::plot::{Axis, Chart, Line, Mark};
+use crate::model::{DropCounts, FlowReport, FlowTraffic, LabReport, RunReport, SummaryLine};
 use crate::series::Series;
 use crate::summary::CellKey;
 use crate::text::{self, RateUnit};
 
-/// A plot is 350 units wide: more points than this do not show.
-const PLOT_POINTS: usize = 400;
-/// More lines than this cannot be told apart.
-const PLOT_FLOWS: usize = 12;
 /// Rows of the table that says what the plots say.
 const STEPS: usize = 10;
 
@@ -76,18 +71,22 @@ fn figures_words(group: &Group, line: &SummaryLine) -> String {
 }
 
 fn shown_words(run: &RunReport, runs: usize) -> String {
-    let which = if runs > 1 {
-        format!("Run {} of {runs} (nearest to the median)", run.repeat + 1)
-    } else {
-        "The only run".to_owned()
+    let which = match (runs, run.valid) {
+        (1, true) => "The only run".to_owned(),
+        (1, false) => "The only run, invalid".to_owned(),
+        (_, true) => format!("Run {} of {runs}, the nearest to the median", run.repeat + 1),
+        (_, false) => format!("Run {} of {runs}, none of them valid", run.repeat + 1),
     };
-    let invalid = if run.valid { "" } else { ", invalid" };
-    format!("{which}{invalid}, seed {}, {:.1} s after the start of the report.", run.seed, run.started_after_s)
+    let shaded = if run.warmup_s > 0.0 { " Shaded: the warm-up, left out of the figures." } else { "" };
+    format!("{which}; seed {}, {:.1} s after the start of the report.{shaded}", run.seed, run.started_after_s)
 }
 
 /// What the plots do not show: limits, answers, the worst of the emulator.
 fn facts(run: &RunReport) -> Vec<String> {
     let mut facts = Vec::new();
+    if run.drops == DropCounts::default() {
+        facts.push("The path dropped no packet.".to_owned());
+    }
     let shared = shared_labels(run);
     for flow in &run.flows {
         let mut words = Vec::new();
@@ -117,135 +116,16 @@ fn facts(run: &RunReport) -> Vec<String> {
             words.push(format!("{} answers, {p50} ms (p95 {p95})", flow.responses.unwrap_or(0)));
         }
         if !words.is_empty() {
-            facts.push(format!("{} ({}): {}.", flow.name(shared), flow.congestion_control, words.join("; ")));
+            let name = crate::shares::flow_name(&flow.name(shared), &flow.congestion_control);
+            facts.push(format!("{name}: {}.", words.join("; ")));
         }
     }
     facts
 }
 
 /// Whether flows need their number to be told apart.
-fn shared_labels(run: &RunReport) -> bool {
+pub(super) fn shared_labels(run: &RunReport) -> bool {
     run.flows.iter().any(|flow| flow.index > 0)
-}
-
-fn plots(run: &RunReport, id: &str) -> Vec<Figure> {
-    let shared = shared_labels(run);
-    let bulk: Vec<&FlowReport> =
-        run.flows.iter().filter(|flow| flow.traffic == FlowTraffic::Bulk).take(PLOT_FLOWS).collect();
-    let left_out = run.flows.iter().filter(|flow| flow.traffic == FlowTraffic::Bulk).count() - bulk.len();
-    let of_flows = |series: &dyn Fn(&FlowReport) -> &Series| -> Vec<(String, Series)> {
-        let name = |flow: &FlowReport| if bulk.len() > 1 { flow.name(shared) } else { String::new() };
-        bulk.iter().map(|flow| (name(flow), series(flow).clone())).collect()
-    };
-    let one = |series: &Series| vec![(String::new(), series.clone().extremes(PLOT_POINTS))];
-    let rates = |caption: &str, lines: Vec<(String, Series)>| {
-        let unit = RateUnit::for_all(
-            lines
-                .iter()
-                .flat_map(|(_, series)| series.points().map(|(_, value)| value))
-                .collect::<Vec<_>>()
-                .into_iter()
-                .filter(|v| *v > 0.0),
-        );
-        (format!("{caption}, {}", unit.name()), unit.bps(), lines)
-    };
-    let means = |lines: Vec<(String, Series)>| -> Vec<(String, Series)> {
-        lines.into_iter().map(|(name, series)| (name, series.means(PLOT_POINTS))).collect()
-    };
-    let extremes = |lines: Vec<(String, Series)>| -> Vec<(String, Series)> {
-        lines.into_iter().map(|(name, series)| (name, series.extremes(PLOT_POINTS))).collect()
-    };
-
-    let mut wanted = vec![rates("Goodput", means(of_flows(&|flow| &flow.series.goodput_bps)))];
-    if run.series.rtt_under_load_ms.is_empty() {
-        wanted.push(("Smoothed RTT, ms".to_owned(), 1.0, extremes(of_flows(&|flow| &flow.series.smoothed_rtt_ms))));
-    } else {
-        wanted.push(("RTT under load, ms".to_owned(), 1.0, one(&run.series.rtt_under_load_ms)));
-    }
-    let deepest = run.series.queue_depth_bytes.points().map(|(_, bytes)| bytes).fold(0.0, f64::max);
-    let (unit, scale) = if deepest >= 2e6 { ("MB", 1e6) } else { ("kB", 1e3) };
-    wanted.push((format!("Queue depth, {unit}"), scale, one(&run.series.queue_depth_bytes)));
-    let drops = &run.series.drops_packets;
-    let causes =
-        [("random", &drops.random), ("queue full", &drops.overflow), ("AQM", &drops.aqm), ("policer", &drops.policer)];
-    let causes = causes.into_iter().filter(|(_, series)| series.points().any(|(_, packets)| packets > 0.0));
-    let causes: Vec<(String, Series)> =
-        causes.map(|(cause, series)| (cause.to_owned(), series.clone().sums(PLOT_POINTS / 2))).collect();
-    let step = causes.iter().find_map(|(_, series)| usual_step(series));
-    let per = step.map_or(String::new(), |step| format!(" per {:.0} ms", step * 1e3));
-    wanted.push((format!("Drops by cause, packets{per}"), 1.0, causes));
-    if run.series.marks_packets.points().any(|(_, packets)| packets > 0.0) {
-        wanted.push((
-            "CE marks, packets".to_owned(),
-            1.0,
-            vec![(String::new(), run.series.marks_packets.clone().sums(PLOT_POINTS / 2))],
-        ));
-    }
-    wanted.push((
-        "Congestion window, segments".to_owned(),
-        1.0,
-        extremes(of_flows(&|flow| &flow.series.cwnd_segments)),
-    ));
-    wanted.push(rates("Pacing rate", extremes(of_flows(&|flow| &flow.series.pacing_rate_bps))));
-
-    let mut figures = Vec::new();
-    for (caption, scale, lines) in wanted {
-        let first_is_all = left_out > 0 && lines.len() == bulk.len() && lines.len() > 1;
-        let caption = if first_is_all { format!("{caption} (first {} flows)", bulk.len()) } else { caption };
-        let id = format!("{id}t{}", figures.len());
-        figures.extend(plot(run, &id, &caption, scale, &lines));
-    }
-    figures
-}
-
-/// The usual distance between two points.
-fn usual_step(series: &Series) -> Option<f64> {
-    let times: Vec<f64> = series.points().map(|(time, _)| time).collect();
-    let mut steps: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    steps.sort_by(f64::total_cmp);
-    steps.get(steps.len() / 2).copied()
-}
-
-fn plot(run: &RunReport, id: &str, caption: &str, scale: f64, lines: &[(String, Series)]) -> Option<Figure> {
-    if lines.iter().all(|(_, series)| series.is_empty()) {
-        return None;
-    }
-    let values = || lines.iter().flat_map(|(_, series)| series.points().map(|(_, value)| value / scale));
-    let (low, high) = values().fold((f64::INFINITY, 0.0), |(low, high): (f64, f64), v| (low.min(v), high.max(v)));
-    // An RTT never gets near zero: show what varies. Amounts and rates start at zero.
-    let y = if caption.contains("RTT") && high < 2.5 * low {
-        Axis::linear("", low, high, 4)
-    } else {
-        Axis::from_zero("", high, 4)
-    };
-    let described = lines.iter().filter(|(_, series)| !series.is_empty()).map(|(name, series)| {
-        let (mut low, mut high, mut sum) = (f64::INFINITY, f64::NEG_INFINITY, 0.0);
-        for (_, value) in series.points() {
-            (low, high, sum) = (low.min(value / scale), high.max(value / scale), sum + value / scale);
-        }
-        let figures = [low, sum / series.len() as f64, high].map(text::three_digits);
-        let name = if name.is_empty() { String::new() } else { format!("{name}: ") };
-        format!("{name}lowest {}, mean {}, highest {}", figures[0], figures[1], figures[2])
-    });
-    let chart = Chart {
-        title: caption.to_owned(),
-        description: format!("Over {:.0} seconds. {}.", run.duration_s, described.collect::<Vec<_>>().join(". ")),
-        x: Axis::exact("seconds", 0.0, run.duration_s.max(0.001), 5),
-        y,
-        lines: lines
-            .iter()
-            .enumerate()
-            .map(|(style, (name, series))| Line {
-                name: name.clone(),
-                style,
-                mark: Mark::Line,
-                points: series.points().map(|(time, value)| (time, value / scale)).collect(),
-                intervals: Vec::new(),
-            })
-            .collect(),
-        shaded_to: (run.warmup_s > 0.0).then_some(run.warmup_s),
-    };
-    Some(Figure { caption: caption.to_owned(), svg: Value::from_safe_string(chart.svg(id)) })
 }
 
 /// The plots in ten rows: means of goodput, the highest RTT and queue, drops added up.
@@ -293,7 +173,11 @@ fn steps_table(run: &RunReport) -> Option<Table> {
         row.push(Data::figure(text::count(sum)));
         row
     });
-    Some(Table { caption: "The same in figures".to_owned(), rows: rows.collect(), head })
+    Some(Table {
+        caption: "Over each tenth of the run: mean goodput, highest RTT, deepest queue, drops added up.".to_owned(),
+        rows: rows.collect(),
+        head,
+    })
 }
 
 fn runs_table(group: &Group, runs: &[&RunReport]) -> Table {

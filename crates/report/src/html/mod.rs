@@ -1,6 +1,7 @@
 //! One HTML file: tables, inline SVG, no script, nothing fetched.
 
 mod cell;
+mod plots;
 mod repeat;
 mod section;
 mod sweep;

@@ -19,6 +19,7 @@ pub(super) struct Section {
     about: String,
     path: Vec<String>,
     summary: Table,
+    has_published: bool,
     disagreements: Vec<Reason>,
     invalid: Vec<String>,
     shares: Option<Table>,
@@ -42,6 +43,7 @@ impl Section {
             about: group.spec.map_or(String::new(), |spec| spec.about.clone()),
             path: path_words(group),
             summary: summary_table(group, &id),
+            has_published: group.lines.iter().any(|line| line.published_goodput_bps.is_some()),
             disagreements: here.map(|d| Reason { sentence: d.sentence(), note: d.note }).collect(),
             invalid: group.lines.iter().filter_map(|line| invalid_words(group, line)).collect(),
             shares: shares_table(group),
@@ -83,11 +85,14 @@ fn invalid_words(group: &Group, line: &SummaryLine) -> Option<String> {
     })
 }
 
+/// What stands in a column for a line, which is the group's line of that number.
+type CellOf<'a> = Box<dyn Fn(usize, &SummaryLine) -> Data + 'a>;
+
 /// Published beside measured. Columns that no line has anything for are left out.
 fn summary_table(group: &Group, id: &str) -> Table {
     let unit = group.rate_unit();
     let any = |has: &dyn Fn(&SummaryLine) -> bool| group.lines.iter().any(|line| has(line));
-    let mut columns: Vec<(Head, Box<dyn Fn(usize, &SummaryLine) -> Data + '_>)> = Vec::new();
+    let mut columns: Vec<(Head, CellOf)> = Vec::new();
     let millis = |interval: Interval| text::millis(interval.median);
 
     if group.varies.loss {
@@ -112,12 +117,16 @@ fn summary_table(group: &Group, id: &str) -> Table {
             ..Data::name(group.profile_words(line)).below(control_words(line))
         }),
     ));
-    if any(&|line| line.published_goodput_bps.is_some()) {
+    let has_published = any(&|line| line.published_goodput_bps.is_some());
+    if has_published {
         columns.push((
             Head::figure("published", unit.name()),
             Box::new(move |_, line| match line.published_goodput_bps {
-                Some(bps) => Data::figure(unit.number(bps as f64))
-                    .below(line.published_label.clone().filter(|label| *label != line.profile).unwrap_or_default()),
+                Some(bps) => {
+                    let label = line.published_label.clone().filter(|label| *label != line.profile);
+                    let data = Data { class: "figure label", ..Data::figure(unit.number(bps as f64)) };
+                    data.below(label.unwrap_or_default())
+                }
                 None => Data::figure("–"),
             }),
         ));
@@ -125,7 +134,7 @@ fn summary_table(group: &Group, id: &str) -> Table {
     columns.push((Head::figure("measured", unit.name()), Box::new(move |_, line| measured(group, line))));
     if any(&|line| line.measured_over_published.is_some()) {
         columns.push((
-            Head::figure("measured / published", ""),
+            Head::figure("ratio", "to published"),
             Box::new(|_, line| Data {
                 class: if goodput_disagrees(line) { "figure off" } else { "figure" },
                 ..Data::figure(line.measured_over_published.map_or("–".to_owned(), text::ratio))
@@ -137,7 +146,8 @@ fn summary_table(group: &Group, id: &str) -> Table {
         let published = line.published_goodput_bps.map(|bps| bps as f64);
         measured.into_iter().flatten().chain(published).map(move |bps| bps / unit.bps())
     });
-    if let Some(strip) = Strip::over(values) {
+    let strip = if has_published { Strip::over(values) } else { None };
+    if let Some(strip) = strip {
         let heading = Value::from_safe_string(strip.heading());
         columns.push((
             Head { picture: Some(heading), class: "strip", ..Head::figure("", unit.name()) },
@@ -153,18 +163,19 @@ fn summary_table(group: &Group, id: &str) -> Table {
             }),
         ));
     }
-    if any(&|line| line.rtt_idle_ms.is_some()) {
-        columns.push((
-            Head::figure("RTT idle", "ms"),
-            Box::new(move |_, line| Data::figure(line.rtt_idle_ms.map_or("–".to_owned(), millis))),
-        ));
-    }
-    if any(&|line| line.rtt_under_load_ms.is_some() || line.published_rtt_under_load_ms.is_some()) {
+    if any(&|line| {
+        line.rtt_idle_ms.is_some() || line.rtt_under_load_ms.is_some() || line.published_rtt_under_load_ms.is_some()
+    }) {
         columns.push((
             Head::figure("RTT under load", "ms, p50 / p95"),
             Box::new(move |_, line| {
                 let measured = line.rtt_under_load_ms.map(|rtt| format!("{} / {}", millis(rtt.p50), millis(rtt.p95)));
-                beside(measured, line.published_rtt_under_load_ms.map(text::millis))
+                let mut data = beside(measured, line.published_rtt_under_load_ms.map(text::millis));
+                if let Some(idle) = line.rtt_idle_ms {
+                    let and = if data.below.is_empty() { "" } else { ", " };
+                    data.below = format!("idle {}{and}{}", millis(idle), data.below);
+                }
+                data
             }),
         ));
     }
@@ -191,16 +202,13 @@ fn summary_table(group: &Group, id: &str) -> Table {
         columns.push((
             Head::figure("First Contentful Paint", "ms"),
             Box::new(|_, line| {
-                let measured = line.first_contentful_paint_ms.map(|ms| format!("{:.0}", ms.median));
-                beside(measured, line.published_first_contentful_paint_ms.map(|ms| format!("{ms:.0}")))
-            }),
-        ));
-    }
-    if any(&|line| line.page_load_ms.is_some()) {
-        columns.push((
-            Head::figure("page load", "ms"),
-            Box::new(|_, line| {
-                Data::figure(line.page_load_ms.map_or("–".to_owned(), |ms| format!("{:.0}", ms.median)))
+                let whole = |ms: f64| format!("{ms:.0}");
+                let measured = line.first_contentful_paint_ms.map(|ms| whole(ms.median));
+                let mut data = beside(measured, line.published_first_contentful_paint_ms.map(whole));
+                if let Some(load) = line.page_load_ms {
+                    data.below = format!("{}\npage load {}", data.below, whole(load.median)).trim().to_owned();
+                }
+                data
             }),
         ));
     }
@@ -226,7 +234,11 @@ fn summary_table(group: &Group, id: &str) -> Table {
 
     let rows = group.lines.iter().enumerate();
     Table {
-        caption: "Goodput published and measured: median over valid runs, interval below.".to_owned(),
+        caption: if has_published {
+            "Goodput published and measured: median over valid runs, interval below.".to_owned()
+        } else {
+            "Goodput: median over valid runs, interval below.".to_owned()
+        },
         rows: rows.map(|(index, line)| columns.iter().map(|(_, cell)| cell(index, line)).collect()).collect(),
         head: columns.into_iter().map(|(head, _)| head).collect(),
     }
@@ -278,11 +290,8 @@ fn shares_table(group: &Group) -> Option<Table> {
     }
     let rows = lines.iter().map(|line| {
         let shares = line.shares.iter().map(|share| {
-            let interval = if share.share.low < share.share.high {
-                format!(" ({} – {})", text::share(share.share.low), text::share(share.share.high))
-            } else {
-                String::new()
-            };
+            let (low, high) = (text::share(share.share.low), text::share(share.share.high));
+            let interval = if low == high { String::new() } else { format!(" ({low} – {high})") };
             format!("{} {}{interval}", crate::shares::name(share), text::share(share.share.median))
         });
         let mut row = vec![

@@ -122,7 +122,7 @@ impl Sweep<'_> {
             let published = self.curve(profile, style, |line| {
                 line.published_goodput_bps.map(|bps| bps as f64 / unit.bps()).map(|value| (value, value, value))
             });
-            curves.push(Curve { name: String::new(), mark: Mark::Hollow, ..published });
+            curves.push(Curve { mark: Mark::Hollow, ..published });
             curves.push(self.curve(profile, style, |line| {
                 line.goodput_bps.map(|g| (g.median / unit.bps(), g.low / unit.bps(), g.high / unit.bps()))
             }));
@@ -196,7 +196,8 @@ impl Sweep<'_> {
                 .collect();
             points.sort_by(|a, b| a.0.total_cmp(&b.0));
             Line {
-                name: curve.name,
+                // The measured line of the same colour has the name.
+                name: if curve.mark == Mark::Hollow { String::new() } else { curve.name },
                 style: curve.style,
                 mark: curve.mark,
                 intervals: points.iter().map(|(_, _, interval)| *interval).collect(),
@@ -227,10 +228,7 @@ enum Bottom {
 impl Curve {
     fn description(&self) -> String {
         let points = self.points.iter().map(|(at, value, _)| format!("{} at {at}", text::three_digits(*value)));
-        let name = match self.mark {
-            Mark::Hollow => "published",
-            _ => self.name.as_str(),
-        };
-        format!("{name}: {}", points.collect::<Vec<_>>().join(", "))
+        let published = if self.mark == Mark::Hollow { ", published" } else { "" };
+        format!("{}{published}: {}", self.name, points.collect::<Vec<_>>().join(", "))
     }
 }

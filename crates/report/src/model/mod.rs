@@ -24,6 +24,7 @@ pub const LAB_SCHEMA: &str = "linerate.lab/1";
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LabReport {
     /// `linerate.lab/1`.
+    #[cfg_attr(test, schemars(extend("const" = LAB_SCHEMA)))]
     pub schema: String,
     /// Version of linerate.
     pub linerate_version: String,
@@ -46,8 +47,7 @@ pub struct LabReport {
     pub scenarios: Vec<ScenarioReport>,
     /// Every run made, in the order they were made, invalid ones included.
     pub results: Vec<RunReport>,
-    /// One line per cell: scenario, profile, congestion control, loss, queue and RTT. Made from `results` by
-    /// [`LabReport::summarise`].
+    /// One line per cell: scenario, profile, congestion control, loss, queue and RTT. Made from `results`.
     #[serde(default)]
     pub summary: Vec<SummaryLine>,
 }

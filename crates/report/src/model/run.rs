@@ -19,6 +19,7 @@ pub struct RunReport {
     #[serde(default)]
     pub congestion_control_version: Option<String>,
     /// Average loss of the data direction, as a fraction from 0 to 1.
+    #[cfg_attr(test, schemars(range(min = 0.0, max = 1.0)))]
     pub loss: f64,
     /// Round-trip time of the path without a queue.
     pub rtt_ms: f64,

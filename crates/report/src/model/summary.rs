@@ -97,6 +97,7 @@ pub struct SummaryLine {
     #[serde(default)]
     pub congestion_control_version: Option<String>,
     /// Average loss as a fraction from 0 to 1.
+    #[cfg_attr(test, schemars(range(min = 0.0, max = 1.0)))]
     pub loss: f64,
     /// Round-trip time without a queue.
     pub rtt_ms: f64,

@@ -24,7 +24,8 @@ impl Axis {
     pub(crate) fn linear(label: &str, low: f64, high: f64, count: usize) -> Self {
         let step = round_step((high - low).max(f64::MIN_POSITIVE) / count as f64);
         let (first, last) = ((low / step).floor(), (high / step - 1e-9).ceil());
-        let decimals = (-step.log10().floor()).max(0.0) as usize;
+        let whole = |decimals: &usize| (step * 10f64.powi(*decimals as i32)).fract().abs() < 1e-6;
+        let decimals = (0..9).find(whole).unwrap_or(9);
         let ticks = (first as i64..=last as i64).map(|i| i as f64 * step);
         Self {
             label: label.to_owned(),
@@ -43,19 +44,29 @@ impl Axis {
         axis
     }
 
-    /// Whole decades around `low..high`, both above zero.
+    /// Around `low..high`, both above zero, from and to 1, 2 or 5 times a power of ten; ticks at powers of ten, and between
+    /// them where there are few.
     pub(crate) fn logarithmic(label: &str, low: f64, high: f64) -> Self {
-        let first = (low.log10() + 1e-9).floor() as i32;
-        let last = ((high.log10() - 1e-9).ceil() as i32).max(first + 1);
-        // All ticks where there are few decades, every other one where there are many.
-        let every = if last - first > 5 { 2 } else { 1 };
-        let ticks = (first..=last).filter(|power| (last - power) % every == 0).map(|power| 10f64.powi(power));
+        let candidates = |power: i32| [1.0, 2.0, 5.0].map(|mantissa| mantissa * 10f64.powi(power));
+        let (first, last) = (low.log10().floor() as i32 - 1, high.log10().ceil() as i32 + 1);
+        let all = || (first..=last).flat_map(candidates);
+        let low = all().rfind(|at| *at <= low * (1.0 + 1e-9)).unwrap_or(low);
+        let high = all().find(|at| *at >= high * (1.0 - 1e-9) && *at > low).unwrap_or(high);
+        let powers =
+            |every: i32| (first..=last).filter(move |power| (last - power) % every == 0).map(|p| 10f64.powi(p));
+        let inside = |at: &f64| low * (1.0 - 1e-9) <= *at && *at <= high * (1.0 + 1e-9);
+        let decades = (high / low).log10();
+        let ticks: Vec<f64> = match decades {
+            few if few < 1.5 => all().filter(inside).collect(),
+            some if some < 6.0 => powers(1).filter(inside).collect(),
+            _ => powers(2).filter(inside).collect(),
+        };
         Self {
             label: label.to_owned(),
-            low: 10f64.powi(first),
-            high: 10f64.powi(last),
+            low,
+            high,
             logarithmic: true,
-            ticks: ticks.map(|at| (at, decade_text(at))).collect(),
+            ticks: ticks.into_iter().map(|at| (at, decade_text(at))).collect(),
         }
     }
 
@@ -102,25 +113,33 @@ impl Axis {
     }
 }
 
-/// The nearest 1, 2 or 5 times a power of ten that is not smaller.
+/// The nearest of 1, 2, 2.5 and 5 times a power of ten that is not smaller.
 fn round_step(step: f64) -> f64 {
     let power = 10f64.powf(step.log10().floor());
     let mantissa = step / power;
-    let round = [1.0, 2.0, 5.0].into_iter().find(|round| mantissa <= round + 1e-9).unwrap_or(10.0);
+    let round = [1.0, 2.0, 2.5, 5.0].into_iter().find(|round| mantissa <= round + 1e-9).unwrap_or(10.0);
     round * power
 }
 
 fn tick_text(value: f64, decimals: usize) -> String {
-    if value.abs() >= 10_000.0 { text::count(value) } else { format!("{value:.decimals$}") }
+    if value.abs() >= 10_000.0 { short_count(value) } else { format!("{value:.decimals$}") }
 }
 
 fn decade_text(value: f64) -> String {
     if value >= 10_000.0 {
-        text::count(value).replace(".0", "")
+        short_count(value)
     } else {
         let decimals = (-value.log10().floor()).max(0.0) as usize;
         format!("{value:.decimals$}")
     }
+}
+
+/// `20k`, not `20.0k`.
+fn short_count(value: f64) -> String {
+    let text = text::count(value);
+    let (number, prefix) = text.split_at(text.len() - 1);
+    let short = if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number };
+    format!("{short}{prefix}")
 }
 
 #[cfg(test)]
@@ -133,7 +152,7 @@ mod tests {
 
     #[test]
     fn ticks_stand_on_round_numbers_and_enclose_the_values() {
-        assert_eq!(texts(&Axis::from_zero("", 942.0, 4)), ["0", "500", "1000"]);
+        assert_eq!(texts(&Axis::from_zero("", 942.0, 4)), ["0", "250", "500", "750", "1000"]);
         assert_eq!(texts(&Axis::from_zero("", 0.23, 4)), ["0.0", "0.1", "0.2", "0.3"]);
         assert_eq!(texts(&Axis::linear("", 79.0, 97.0, 4)), ["75", "80", "85", "90", "95", "100"]);
     }
@@ -146,11 +165,18 @@ mod tests {
     }
 
     #[test]
-    fn a_logarithmic_axis_has_whole_decades() {
+    fn a_logarithmic_axis_has_ticks_at_powers_of_ten_and_between_few_of_them() {
         let axis = Axis::logarithmic("", 0.92, 965.0);
-        assert_eq!(texts(&axis), ["0.1", "1", "10", "100", "1000"]);
-        assert_eq!(axis.fraction(1.0), 0.25);
+        assert_eq!(texts(&axis), ["1", "10", "100", "1000"]);
+        assert!(axis.fraction(0.92) > 0.0 && axis.fraction(1_000.0) == 1.0);
         assert_eq!(axis.fraction(0.0), 0.0);
+        assert_eq!(texts(&Axis::logarithmic("", 3.0, 40.0)), ["2", "5", "10", "20", "50"]);
+        assert_eq!(texts(&Axis::logarithmic("", 10.0, 10.0)), ["10", "20"]);
+    }
+
+    #[test]
+    fn large_ticks_are_short() {
+        assert_eq!(texts(&Axis::from_zero("", 19_000.0, 4)), ["0", "5000", "10k", "15k", "20k"]);
     }
 
     #[test]

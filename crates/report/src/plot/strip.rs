@@ -7,7 +7,8 @@ use crate::model::Interval;
 
 const WIDTH: f64 = 180.0;
 const HEIGHT: f64 = 20.0;
-const MARGIN: f64 = 8.0;
+/// Half of the longest tick label.
+const MARGIN: f64 = 14.0;
 
 /// The rows' common axis.
 pub(crate) struct Strip {
@@ -40,14 +41,8 @@ impl Strip {
     pub(crate) fn heading(&self) -> String {
         let mut svg = String::new();
         self.open(&mut svg);
-        let last = self.axis.ticks.len().saturating_sub(1);
-        for (index, (at, label)) in self.axis.ticks.iter().enumerate() {
-            let (class, x) = match index {
-                0 => ("tick", 0.0),
-                i if i == last => ("tick end", WIDTH),
-                _ => ("tick mid", self.x(*at)),
-            };
-            let _ = write!(svg, "<text class=\"{class}\" x=\"{}\" y=\"15\">{label}</text>", coordinate(x));
+        for (at, label) in &self.axis.ticks {
+            let _ = write!(svg, "<text class=\"tick mid\" x=\"{}\" y=\"15\">{label}</text>", coordinate(self.x(*at)));
         }
         svg.push_str("</svg>");
         svg

@@ -98,6 +98,10 @@ fn run(shape: &Shape, repeat: u32, started_after_s: f64) -> RunReport {
             (1..=steps).map(|step| (at(step as f64 / 10.0), noise.around(total as f64 / steps as f64, 0.5).round())),
         )
     };
+    let in_bursts = |total: u64| {
+        let burst = |step: u64| if step.is_multiple_of(8) { total as f64 * 8.0 / steps as f64 } else { 0.0 };
+        Series::from_points((1..=steps).map(|step| (at(step as f64 / 10.0), burst(step).round())))
+    };
     RunReport {
         scenario: shape.scenario.to_owned(),
         profile: shape.profile.to_owned(),
@@ -147,7 +151,7 @@ fn run(shape: &Shape, repeat: u32, started_after_s: f64) -> RunReport {
             .extremes(MAX_POINTS),
             drops_packets: DropSeries {
                 random: per_step(random, &mut noise),
-                overflow: per_step(overflow, &mut noise),
+                overflow: in_bursts(overflow),
                 aqm: Series::new(),
                 policer: Series::new(),
             },

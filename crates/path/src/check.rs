@@ -1,5 +1,7 @@
 //! Refuses what no link can be.
 
+use alloc::collections::BTreeSet;
+
 use thiserror::Error;
 use units::{Bytes, Duration, Probability, Rate};
 
@@ -246,10 +248,9 @@ impl LinkConfig {
     }
 
     fn check_delay(&self) -> Result<(), ConfigError> {
-        for (place, (flow, _)) in self.flow_delay.iter().enumerate() {
-            if self.flow_delay[..place].iter().any(|(earlier, _)| earlier == flow) {
-                return Err(ConfigError::FlowDelayTwice(*flow));
-            }
+        let mut seen = BTreeSet::new();
+        if let Some((flow, _)) = self.flow_delay.iter().find(|(flow, _)| !seen.insert(*flow)) {
+            return Err(ConfigError::FlowDelayTwice(*flow));
         }
         let shortest = self.flow_delay.iter().map(|(_, delay)| *delay).fold(self.delay, Duration::min);
         match self.reorder {

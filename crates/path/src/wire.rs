@@ -4,7 +4,7 @@
 //! the earliest of the lines' heads. The common case, one line, touches no heap.
 
 use alloc::collections::binary_heap::PeekMut;
-use alloc::collections::{BinaryHeap, VecDeque};
+use alloc::collections::{BTreeMap, BinaryHeap, VecDeque};
 use alloc::vec;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
@@ -45,14 +45,14 @@ pub(crate) struct Wire<T> {
 impl<T> Wire<T> {
     pub(crate) fn new(config: &LinkConfig, seed: u64) -> Self {
         let mut delays = vec![config.delay];
+        let mut known = BTreeMap::from([(config.delay, 0)]);
         let last_flow = config.flow_delay.iter().map(|(flow, _)| usize::from(flow.0)).max();
         let mut line_of_flow = vec![0; last_flow.map_or(0, |last| last + 1)];
         for (flow, delay) in &config.flow_delay {
-            let found = delays.iter().position(|known| known == delay);
-            line_of_flow[usize::from(flow.0)] = found.unwrap_or(delays.len());
-            if found.is_none() {
+            line_of_flow[usize::from(flow.0)] = *known.entry(*delay).or_insert_with(|| {
                 delays.push(*delay);
-            }
+                delays.len() - 1
+            });
         }
         let line = |delay| Line { delay, last_due: Instant::ZERO, packets: VecDeque::new() };
         let lines: Vec<Line<T>> = match config.reorder {

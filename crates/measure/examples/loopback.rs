@@ -19,6 +19,7 @@ type Failure = Box<dyn std::error::Error>;
 type Figures = (f64, f64);
 
 fn main() -> Result<(), Failure> {
+    host::userns::enter_if_needed()?;
     let mut arguments = std::env::args().skip(1).map(|argument| argument.parse::<u64>());
     let seconds = arguments.next().transpose()?.unwrap_or(5);
     let repeats = arguments.next().transpose()?.unwrap_or(7);

@@ -62,6 +62,14 @@ fn step(step: &'static str) -> impl FnOnce(io::Error) -> UserNsError {
     move |source| UserNsError::Step { step, source }
 }
 
+/// AppArmor of Ubuntu 24.04 lets the namespace be made, and then denies the capability that its maps take.
+fn map_failure(at: &'static str) -> impl FnOnce(io::Error) -> UserNsError {
+    move |error| match error.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => UserNsError::NotPermitted,
+        _ => step(at)(error),
+    }
+}
+
 const CAP_NET_ADMIN: u32 = 12;
 const CAP_SYS_ADMIN: u32 = 21;
 
@@ -86,10 +94,10 @@ pub fn enter_if_needed() -> Result<Privilege, UserNsError> {
         other => step("create a user namespace")(other.into()),
     })?;
     // Without "deny" a process without CAP_SETGID outside may not write gid_map (user_namespaces(7)).
-    fs::write("/proc/self/setgroups", "deny").map_err(step("write /proc/self/setgroups"))?;
-    fs::write("/proc/self/uid_map", format!("0 {user} 1")).map_err(step("write /proc/self/uid_map"))?;
-    fs::write("/proc/self/gid_map", format!("0 {group} 1")).map_err(step("write /proc/self/gid_map"))?;
-    // AppArmor on Ubuntu 24.04 lets the namespace be made and then denies its capabilities: only a try tells.
+    fs::write("/proc/self/setgroups", "deny").map_err(map_failure("write /proc/self/setgroups"))?;
+    fs::write("/proc/self/uid_map", format!("0 {user} 1")).map_err(map_failure("write /proc/self/uid_map"))?;
+    fs::write("/proc/self/gid_map", format!("0 {group} 1")).map_err(map_failure("write /proc/self/gid_map"))?;
+    // What the namespace's capabilities are worth, only a try tells.
     NetNs::create()?;
     Ok(Privilege::UserNamespace)
 }
@@ -117,5 +125,13 @@ mod tests {
         assert!(!has_capabilities("CapPrm:\t000001ffffffffff\nCapEff:\t0000000000000000\n"));
         assert!(!has_capabilities("CapEff:\tzz\n"));
         assert!(!has_capabilities(""));
+    }
+
+    #[test]
+    fn a_map_that_may_not_be_written_means_that_user_namespaces_are_not_allowed() {
+        let error = |code| map_failure("write it")(io::Error::from_raw_os_error(code)).to_string();
+        assert!(error(libc::EPERM).contains("apparmor_restrict_unprivileged_userns"));
+        assert!(error(libc::EACCES).contains("apparmor_restrict_unprivileged_userns"));
+        assert!(error(libc::EINVAL).starts_with("write it: "));
     }
 }

@@ -1,6 +1,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsFd, AsRawFd};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use host::netns::NetNs;
 
@@ -40,7 +41,9 @@ impl Ends {
             client_addr: IpAddr::V4(Ipv4Addr::new(10, 77, 0, 1)),
             server_addr: IpAddr::V4(Ipv4Addr::new(10, 77, 0, 2)),
         };
-        ip(&ends.client, "link add client type veth peer name server");
+        // Different numbers on purpose: the kernel puts off link events by up to a second where a device's number equals its
+        // peer's (linkwatch_urgent_event, net/core/link_watch.c), and in two fresh namespaces both would be 2.
+        ip(&ends.client, "link add client index 11 type veth peer name server index 12");
         let target = format!("/proc/{}/fd/{}", std::process::id(), ends.server.as_fd().as_raw_fd());
         ip(&ends.client, &format!("link set server netns {target}"));
         for (namespace, device, addr) in
@@ -49,16 +52,27 @@ impl Ends {
             ip(namespace, &format!("address add {addr}/24 dev {device}"));
             ip(namespace, &format!("link set {device} up"));
         }
+        wait_until_up(&ends.client, "client");
+        wait_until_up(&ends.server, "server");
         ends
     }
 }
 
-/// Runs `ip` (iproute2) with these blank-separated arguments inside a namespace.
+/// Until then a device drops what it is given to send.
+fn wait_until_up(namespace: &NetNs, device: &str) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !ip(namespace, &format!("-o link show dev {device}")).contains("state UP") {
+        assert!(Instant::now() < deadline, "{device} does not come up");
+    }
+}
+
+/// Runs `ip` (iproute2) with these blank-separated arguments inside a namespace; what it printed.
 ///
 /// # Panics
 /// Where it is missing or fails.
-pub fn ip(namespace: &NetNs, arguments: &str) {
+pub fn ip(namespace: &NetNs, arguments: &str) -> String {
     let mut command: Command = namespace.command("ip");
     let output = command.args(arguments.split(' ')).output().expect("run ip (iproute2)");
     assert!(output.status.success(), "ip {arguments}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }

@@ -250,17 +250,24 @@ fn outcome(flow: &FlowPlan, client: Report, server: Report) -> FlowOutcome {
 
 /// Raises the soft limit on open files as far as `flows` need it.
 fn allow_open_files(flows: usize) -> Result<(), TrafficError> {
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(|errno| step("read RLIMIT_NOFILE")(errno.into()))?;
     // Listening, connecting and accepted socket of each flow; epoll, pipes of sendfile, channels.
     let open = fs::read_dir("/proc/self/fd").map_or(64, Iterator::count) as u64;
-    let needed = open + 3 * flows as u64 + 64;
-    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(|errno| step("read RLIMIT_NOFILE")(errno.into()))?;
-    if soft >= needed {
-        return Ok(());
+    match soft_limit(open + 3 * flows as u64 + 64, soft, hard)? {
+        Some(raised) => {
+            setrlimit(Resource::RLIMIT_NOFILE, raised, hard).map_err(|errno| step("raise RLIMIT_NOFILE")(errno.into()))
+        }
+        None => Ok(()),
     }
-    if hard < needed {
-        return Err(TrafficError::TooManyFiles { needed, hard });
+}
+
+/// The soft limit to set for `needed` open files; `None` where there is nothing to do.
+fn soft_limit(needed: u64, soft: u64, hard: u64) -> Result<Option<u64>, TrafficError> {
+    match needed {
+        _ if needed <= soft => Ok(None),
+        _ if needed <= hard => Ok(Some(needed)),
+        _ => Err(TrafficError::TooManyFiles { needed, hard }),
     }
-    setrlimit(Resource::RLIMIT_NOFILE, needed, hard).map_err(|errno| step("raise RLIMIT_NOFILE")(errno.into()))
 }
 
 /// Notes whether TCP's memory, which the whole host shares, ran short.
@@ -284,5 +291,18 @@ struct SetOnDrop(Arc<AtomicBool>);
 impl Drop for SetOnDrop {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_on_open_files_is_raised_as_far_as_needed_and_allowed() {
+        assert!(matches!(soft_limit(1_000, 1_024, 4_096), Ok(None)));
+        assert!(matches!(soft_limit(3_000, 1_024, 4_096), Ok(Some(3_000))));
+        let error = soft_limit(5_000, 1_024, 4_096).unwrap_err().to_string();
+        assert!(error.contains("5000") && error.contains("4096") && error.contains("ulimit"), "{error}");
     }
 }

@@ -4,7 +4,6 @@
 use std::env;
 use std::error::Error;
 use std::net::Ipv4Addr;
-use std::sync::atomic::AtomicBool;
 
 use host::netns::NetNs;
 use linerate_web::{Progress, Protocol, WebPlan, measure};
@@ -29,7 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         congestion_control,
         loads,
         timeout: Duration::from_secs(60),
-        stop: &AtomicBool::new(false),
+        stop: &|| false,
     };
     measure(&plan, |progress| match progress {
         Progress::WarmingUp => println!("{protocol}, warming up"),

@@ -1,5 +1,4 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use host::cc::CcVersion;
@@ -18,7 +17,6 @@ const GLANCE: Duration = Duration::from_millis(50);
 ///
 /// Of the kernel's memory of earlier connections (`ip tcp_metrics`) this crate does not clear anything: loads are only independent
 /// of each other where `net.ipv4.tcp_no_metrics_save` is 1 in `far`.
-#[derive(Debug)]
 pub struct WebPlan<'a> {
     /// Where the browser runs.
     pub near: &'a NetNs,
@@ -36,8 +34,8 @@ pub struct WebPlan<'a> {
     pub loads: u32,
     /// The longest one load may take, the browser's start included.
     pub timeout: Duration,
-    /// Set it to end early; what has been measured by then is kept.
-    pub stop: &'a AtomicBool,
+    /// Asked often; once it says yes the measurement ends, and what has been measured by then is kept.
+    pub stop: &'a dyn Fn() -> bool,
 }
 
 /// One load of the page. All times count from the start of the navigation, the connection's set-up included.
@@ -83,7 +81,7 @@ pub enum Progress<'a> {
 /// Before the first one the browser loads the page from a server in its own namespace over `lo`: it brings the program and its
 /// libraries into memory and touches the path with nothing.
 ///
-/// Returns fewer loads than planned where `stop` was set. Where a load fails the ones before it have been given to `on_progress`.
+/// Returns fewer loads than planned where `stop` said so. Where a load fails the ones before it have been given to `on_progress`.
 ///
 /// # Errors
 /// Any [`WebError`]. Nothing runs any more when it returns.
@@ -171,7 +169,7 @@ fn wait_for_report(
             browser.stop()?;
             return Ok(Some(report));
         }
-        if plan.stop.load(Ordering::Relaxed) {
+        if (plan.stop)() {
             browser.stop()?;
             return Ok(None);
         }

@@ -6,7 +6,7 @@ use std::error::Error;
 use std::net::Ipv4Addr;
 
 use host::netns::NetNs;
-use linerate_web::{Progress, Protocol, WebPlan, measure};
+use linerate_web::{PageLoad, Progress, Protocol, WebPlan, measure};
 use units::Duration;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -32,19 +32,25 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     measure(&plan, |progress| match progress {
         Progress::WarmingUp => println!("{protocol}, warming up"),
+        Progress::Baseline(load) => show("baseline", load),
         Progress::Loading(_) => {}
-        Progress::Loaded(load) => println!(
-            "first paint {}, largest {}, document {}, load {}, first byte {}; {} in {} requests on {} connections, {}",
-            load.fcp,
-            load.lcp.map_or_else(|| "none".into(), |lcp| lcp.to_string()),
-            load.dom_content_loaded,
-            load.load,
-            load.ttfb,
-            load.bytes,
-            load.requests,
-            load.connections,
-            load.congestion_control,
-        ),
-    })?;
+        Progress::Loaded(load) => show("load", load),
+    })
+    .map_err(|error| error.to_string())?;
     Ok(())
+}
+
+fn show(what: &str, load: &PageLoad) {
+    println!(
+        "{what}: first paint {}, largest {}, document {}, load {}, first byte {}; {} in {} requests on {} connections, {}",
+        load.fcp,
+        load.lcp.map_or_else(|| "none".into(), |lcp| lcp.to_string()),
+        load.dom_content_loaded,
+        load.load,
+        load.ttfb,
+        load.bytes,
+        load.requests,
+        load.connections,
+        load.congestion_control,
+    );
 }

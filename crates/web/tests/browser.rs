@@ -66,12 +66,16 @@ fn load(protocol: Protocol) -> Vec<PageLoad> {
     let loads = measure(&plan(&ends, protocol, &|| false), |progress| {
         steps.push(match progress {
             Progress::WarmingUp => "warm-up",
+            Progress::Baseline(load) => {
+                assert_eq!(load.requests, Page::standard().resources().len());
+                "baseline"
+            }
             Progress::Loading(_) => "loading",
             Progress::Loaded(_) => "loaded",
         });
     })
     .unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!(steps, ["warm-up", "loading", "loaded", "loading", "loaded"]);
+    assert_eq!(steps, ["warm-up", "baseline", "loading", "loaded", "loading", "loaded"]);
     assert_eq!(loads.len(), 2);
     for load in &loads {
         assert_eq!(load.protocol, protocol.alpn());

@@ -4,10 +4,9 @@
 use std::env;
 use std::error::Error;
 use std::net::Ipv4Addr;
-use std::sync::atomic::AtomicBool;
 
 use host::netns::NetNs;
-use linerate_web::{Progress, Protocol, WebPlan, measure};
+use linerate_web::{PageLoad, Progress, Protocol, WebPlan, measure};
 use units::Duration;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -29,23 +28,29 @@ fn main() -> Result<(), Box<dyn Error>> {
         congestion_control,
         loads,
         timeout: Duration::from_secs(60),
-        stop: &AtomicBool::new(false),
+        stop: &|| false,
     };
     measure(&plan, |progress| match progress {
         Progress::WarmingUp => println!("{protocol}, warming up"),
+        Progress::Baseline(load) => show("baseline", load),
         Progress::Loading(_) => {}
-        Progress::Loaded(load) => println!(
-            "first paint {}, largest {}, document {}, load {}, first byte {}; {} in {} requests on {} connections, {}",
-            load.fcp,
-            load.lcp.map_or_else(|| "none".into(), |lcp| lcp.to_string()),
-            load.dom_content_loaded,
-            load.load,
-            load.ttfb,
-            load.bytes,
-            load.requests,
-            load.connections,
-            load.congestion_control,
-        ),
-    })?;
+        Progress::Loaded(load) => show("load", load),
+    })
+    .map_err(|error| error.to_string())?;
     Ok(())
+}
+
+fn show(what: &str, load: &PageLoad) {
+    println!(
+        "{what}: first paint {}, largest {}, document {}, load {}, first byte {}; {} in {} requests on {} connections, {}",
+        load.fcp,
+        load.lcp.map_or_else(|| "none".into(), |lcp| lcp.to_string()),
+        load.dom_content_loaded,
+        load.load,
+        load.ttfb,
+        load.bytes,
+        load.requests,
+        load.connections,
+        load.congestion_control,
+    );
 }

@@ -1,5 +1,4 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use host::cc::CcVersion;
@@ -18,7 +17,6 @@ const GLANCE: Duration = Duration::from_millis(50);
 ///
 /// Of the kernel's memory of earlier connections (`ip tcp_metrics`) this crate does not clear anything: loads are only independent
 /// of each other where `net.ipv4.tcp_no_metrics_save` is 1 in `far`.
-#[derive(Debug)]
 pub struct WebPlan<'a> {
     /// Where the browser runs.
     pub near: &'a NetNs,
@@ -36,8 +34,8 @@ pub struct WebPlan<'a> {
     pub loads: u32,
     /// The longest one load may take, the browser's start included.
     pub timeout: Duration,
-    /// Set it to end early; what has been measured by then is kept.
-    pub stop: &'a AtomicBool,
+    /// Asked often; once it says yes the measurement ends, and what has been measured by then is kept.
+    pub stop: &'a dyn Fn() -> bool,
 }
 
 /// One load of the page. All times count from the start of the navigation, the connection's set-up included.
@@ -70,8 +68,11 @@ pub struct PageLoad {
 /// What a series of loads is at.
 #[derive(Debug)]
 pub enum Progress<'a> {
-    /// The browser is loading the page once without the path, so that its program is in memory.
+    /// The browser is loading the page without the path.
     WarmingUp,
+    /// What a load without the path takes: the part of every later figure that is the browser's and this machine's. Where it is
+    /// long, something else keeps the processors busy.
+    Baseline(&'a PageLoad),
     /// The load of this number, from 1, has begun.
     Loading(u32),
     /// It has ended.
@@ -80,10 +81,10 @@ pub enum Progress<'a> {
 
 /// Loads the page as often as the plan says, one load after another.
 ///
-/// Before the first one the browser loads the page from a server in its own namespace over `lo`: it brings the program and its
-/// libraries into memory and touches the path with nothing.
+/// Before the first one the browser loads the page twice from a server in its own namespace over `lo`: once to have the program
+/// and its libraries in memory, once to see what a load takes without the path.
 ///
-/// Returns fewer loads than planned where `stop` was set. Where a load fails the ones before it have been given to `on_progress`.
+/// Returns fewer loads than planned where `stop` said so. Where a load fails the ones before it have been given to `on_progress`.
 ///
 /// # Errors
 /// Any [`WebError`]. Nothing runs any more when it returns.
@@ -101,22 +102,20 @@ pub fn measure(plan: &WebPlan<'_>, mut on_progress: impl FnMut(Progress<'_>)) ->
         },
     )?;
     on_progress(Progress::WarmingUp);
-    if !warm_up(plan, &chromium, page)? {
-        return Ok(Vec::new());
-    }
+    let Some(baseline) = warm_up(plan, &chromium, page)? else { return Ok(Vec::new()) };
+    on_progress(Progress::Baseline(&baseline));
     let mut loads = Vec::new();
     for number in 1..=plan.loads {
         on_progress(Progress::Loading(number));
-        let Some((beacon, connections)) = load_once(plan, &chromium, &server, page, number)? else { break };
-        let load = page_load(plan, number, &beacon, &connections)?;
+        let Some(load) = load_once(plan, &chromium, &server, page, number)? else { break };
         on_progress(Progress::Loaded(&load));
         loads.push(load);
     }
     Ok(loads)
 }
 
-/// Whether it was finished, and not stopped.
-fn warm_up(plan: &WebPlan<'_>, chromium: &Chromium, page: &'static Page) -> Result<bool, WebError> {
+/// The second of two loads without the path; `None` where it was stopped.
+fn warm_up(plan: &WebPlan<'_>, chromium: &Chromium, page: &'static Page) -> Result<Option<PageLoad>, WebError> {
     let config = ServerConfig {
         address: match plan.server_addr {
             IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
@@ -124,10 +123,13 @@ fn warm_up(plan: &WebPlan<'_>, chromium: &Chromium, page: &'static Page) -> Resu
         },
         port: 0,
         protocol: plan.protocol,
-        congestion_control: None,
+        congestion_control: Some(plan.congestion_control.clone()),
     };
     let server = Server::start(plan.near, page, &config)?;
-    Ok(load_once(plan, chromium, &server, page, 0)?.is_some())
+    match load_once(plan, chromium, &server, page, 0)? {
+        Some(_) => load_once(plan, chromium, &server, page, 0),
+        None => Ok(None),
+    }
 }
 
 /// One load with a browser of its own; `None` where it was stopped. Number 0 is the warm-up.
@@ -137,7 +139,7 @@ fn load_once(
     server: &Server,
     page: &Page,
     number: u32,
-) -> Result<Option<(Beacon, Vec<Connection>)>, WebError> {
+) -> Result<Option<PageLoad>, WebError> {
     let run = number.to_string();
     let browser = chromium.open(plan.near, &server.url(Some(&run)), server.key_pin())?;
     let outcome = wait_for_report(plan, server, page, number, browser)?;
@@ -154,7 +156,7 @@ fn load_once(
     if !problems.is_empty() {
         return Err(WebError::Incomplete { load: number, what: problems.join("; ") });
     }
-    Ok(Some((beacon, connections)))
+    page_load(plan, number, &beacon, &connections).map(Some)
 }
 
 /// The page's report, `None` where the measurement is to stop. Either way the browser is gone afterwards.
@@ -171,7 +173,7 @@ fn wait_for_report(
             browser.stop()?;
             return Ok(Some(report));
         }
-        if plan.stop.load(Ordering::Relaxed) {
+        if (plan.stop)() {
             browser.stop()?;
             return Ok(None);
         }

@@ -101,8 +101,13 @@ impl Server {
         let (commands, orders) = unbounded_channel();
         let connections = Arc::new(Mutex::new(Vec::new()));
         let key_pin = tls.as_ref().map(|tls| tls.key_pin.clone());
-        let service =
-            Service { page, acceptor: tls.map(|tls| tls.acceptor), beacon, connections: Arc::clone(&connections) };
+        let service = Service {
+            page,
+            congestion_control: config.congestion_control.clone(),
+            acceptor: tls.map(|tls| tls.acceptor),
+            beacon,
+            connections: Arc::clone(&connections),
+        };
         let runtime = runtime::Builder::new_current_thread().enable_io().build().map_err(WebError::Server)?;
         let thread = Builder::new().name("web-server".into()).spawn(move || {
             // A failed accept has to reach whoever waits for the page.
@@ -206,6 +211,7 @@ fn listen(config: &ServerConfig) -> Result<TcpListener, WebError> {
 
 struct Service {
     page: &'static Page,
+    congestion_control: Option<String>,
     acceptor: Option<tokio_rustls::TlsAcceptor>,
     beacon: Sender<io::Result<Vec<u8>>>,
     connections: Arc<Mutex<Vec<Arc<Counters>>>>,
@@ -252,7 +258,7 @@ impl Service {
         // Small writes at the end of a response must not wait for acknowledgements; every web server sets it.
         let _ = stream.set_nodelay(true);
         // The peer may be gone already, and then there is nothing to serve.
-        let Ok(stream) = Counted::new(stream) else { return };
+        let Ok(stream) = Counted::new(stream, self.congestion_control.as_deref()) else { return };
         let counters = Arc::clone(stream.counters());
         self.connections.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&counters));
         let (page, beacon) = (self.page, self.beacon.clone());

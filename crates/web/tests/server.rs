@@ -1,7 +1,5 @@
 //! The server by itself, over `lo` in a namespace of the test's own, against clients that are not this crate's.
 
-mod common;
-
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -14,6 +12,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use linerate_web::page::{Kind, Page, Resource};
 use linerate_web::server::{Connection, Server, ServerConfig};
 use linerate_web::{Protocol, WebError};
+use testkit::{Ends, require_root_or_skip};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use tokio_rustls::rustls::crypto::ring::default_provider;
@@ -70,7 +69,8 @@ fn get(path: &str) -> String {
 
 #[test]
 fn every_file_comes_whole_over_one_http1_connection_with_the_congestion_control_asked_for() {
-    let Some(namespace) = common::namespace() else { return };
+    require_root_or_skip!();
+    let namespace = NetNs::create().expect("a namespace");
     let server = Server::start(&namespace, page(), &config(Protocol::Http1, Some("reno"))).expect("a server");
     assert_eq!(server.url(Some("7")), format!("http://{}/?run=7", server.address()));
     assert_eq!(server.key_pin(), None);
@@ -94,7 +94,8 @@ fn every_file_comes_whole_over_one_http1_connection_with_the_congestion_control_
 
 #[test]
 fn without_a_congestion_control_asked_for_the_namespace_decides() {
-    let Some(namespace) = common::namespace() else { return };
+    require_root_or_skip!();
+    let namespace = NetNs::create().expect("a namespace");
     let default = namespace.run(host::cc::default_control).expect("the namespace").expect("a default");
     assert_ne!(default, "reno", "else the test above shows nothing");
     let server = Server::start(&namespace, page(), &config(Protocol::Http1, None)).expect("a server");
@@ -104,8 +105,23 @@ fn without_a_congestion_control_asked_for_the_namespace_decides() {
 }
 
 #[test]
+fn a_route_with_a_congestion_control_of_its_own_does_not_overrule_the_one_asked_for() {
+    require_root_or_skip!();
+    let ends = Ends::over_veth();
+    testkit::ip(&ends.server, "route replace 10.77.0.1/32 dev server congctl reno");
+    for (asked, expected) in [(None, "reno"), (Some("cubic"), "cubic")] {
+        let config = ServerConfig { address: ends.server_addr, ..config(Protocol::Http1, asked) };
+        let server = Server::start(&ends.server, page(), &config).expect("a server");
+        let mut stream = BufReader::new(connect(&ends.client, server.address()));
+        exchange(&mut stream, &get("/"), &[]);
+        assert_eq!(server.end_connections().expect("connections")[0].congestion_control.name, expected);
+    }
+}
+
+#[test]
 fn the_page_s_report_reaches_the_caller_and_wrong_requests_are_answered_as_such() {
-    let Some(namespace) = common::namespace() else { return };
+    require_root_or_skip!();
+    let namespace = NetNs::create().expect("a namespace");
     let server = Server::start(&namespace, page(), &config(Protocol::Http1, None)).expect("a server");
     let mut stream = BufReader::new(connect(&namespace, server.address()));
     let mut status = |request: &str, body: &[u8]| exchange(&mut stream, request, body).0;
@@ -124,7 +140,8 @@ fn the_page_s_report_reaches_the_caller_and_wrong_requests_are_answered_as_such(
 
 #[test]
 fn ending_connections_resets_them_and_dropping_the_server_frees_its_port() {
-    let Some(namespace) = common::namespace() else { return };
+    require_root_or_skip!();
+    let namespace = NetNs::create().expect("a namespace");
     let server = Server::start(&namespace, page(), &config(Protocol::Http1, None)).expect("a server");
     let address = server.address();
     let mut stream = BufReader::new(connect(&namespace, address));
@@ -149,7 +166,8 @@ fn ending_connections_resets_them_and_dropping_the_server_frees_its_port() {
 
 #[test]
 fn what_can_not_be_served_is_refused_with_the_reason() {
-    let Some(namespace) = common::namespace() else { return };
+    require_root_or_skip!();
+    let namespace = NetNs::create().expect("a namespace");
     let unknown =
         Server::start(&namespace, page(), &config(Protocol::Http1, Some("nosuchcc"))).expect_err("no such control");
     assert!(matches!(unknown, WebError::CongestionControl(_)), "{unknown}");
@@ -205,7 +223,8 @@ fn fetch_http2(
 
 #[test]
 fn http2_serves_the_same_files_over_one_tls_connection() {
-    let Some(namespace) = common::namespace() else { return };
+    require_root_or_skip!();
+    let namespace = NetNs::create().expect("a namespace");
     let server = Server::start(&namespace, page(), &config(Protocol::Http2, Some("reno"))).expect("a server");
     assert!(server.url(None).starts_with("https://"));
     assert_eq!(server.key_pin().map(str::len), Some(44), "SHA-256 in base64");
@@ -225,7 +244,8 @@ fn http2_serves_the_same_files_over_one_tls_connection() {
 
 #[test]
 fn a_tls_client_that_only_speaks_http1_is_turned_away_in_the_handshake() {
-    let Some(namespace) = common::namespace() else { return };
+    require_root_or_skip!();
+    let namespace = NetNs::create().expect("a namespace");
     let server = Server::start(&namespace, page(), &config(Protocol::Http2, None)).expect("a server");
     let error = fetch_http2(&namespace, server.address(), b"http/1.1", &["/"]).expect_err("no common protocol");
     assert!(error.to_lowercase().contains("applicationprotocol"), "{error}");

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
 use host::cc::CcVersion;
-use host::tcp::TcpInfo;
+use host::tcp::{TcpInfo, set_congestion_control};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
@@ -29,10 +29,18 @@ pub(super) struct Counted {
 }
 
 impl Counted {
-    /// Reads the congestion control back from the accepted socket and starts to count.
-    pub(super) fn new(stream: TcpStream) -> io::Result<Self> {
+    /// Starts to count. The congestion control is read back from the socket; where it is not `wanted` it is set first: a route
+    /// with `congctl` decides for accepted sockets over what the listening one has (tcp_ca_openreq_child in
+    /// net/ipv4/tcp_minisocks.c, Linux 6.18).
+    pub(super) fn new(stream: TcpStream, wanted: Option<&str>) -> io::Result<Self> {
+        let mut congestion_control = CcVersion::of(&stream)?;
+        if let Some(wanted) = wanted.filter(|wanted| *wanted != congestion_control.name) {
+            // Where it is refused, what the socket has is reported.
+            let _ = set_congestion_control(&stream, wanted);
+            congestion_control = CcVersion::of(&stream)?;
+        }
         let counters = Arc::new(Counters {
-            congestion_control: CcVersion::of(&stream)?,
+            congestion_control,
             sent: AtomicU64::new(0),
             received: AtomicU64::new(0),
             requests: AtomicU64::new(0),

@@ -1,5 +1,6 @@
 //! From what a run gave to the plain values of a report.
 
+use host::cc::{CcKind, CcVersion};
 use lab::emulator::EmulatorOutcome;
 use lab::lateness::Lateness;
 use lab::record::Record;
@@ -161,7 +162,7 @@ pub fn run_report(
     let waits: Vec<Duration> =
         forward.record.probe_sojourns.iter().filter(|(at, _)| *at >= window.0).map(|(_, wait)| *wait).collect();
     RunReport {
-        congestion_control_version: traffic.flows.iter().find_map(|flow| flow.cc_version.as_ref()).map(ToString::to_string),
+        congestion_control_version: traffic.flows.iter().find_map(|flow| flow.cc_version.as_ref()).and_then(version),
         started_after_s: started_after.as_secs_f64(),
         duration_s: traffic.ended_at.since(traffic.started_at).as_secs_f64(),
         warmup_s: scenario.run.warmup.as_secs_f64(),
@@ -183,6 +184,15 @@ pub fn run_report(
         emulator: Some(emulator_report(&outcome.emulator, outcome.device_drops)),
         series: run_series(outcome),
         ..empty_run(scenario, cell)
+    }
+}
+
+/// The version that a congestion control's own socket showed, where it shows one.
+pub fn version(control: &CcVersion) -> Option<String> {
+    match control.kind {
+        CcKind::Bbr(version) => Some(format!("BBRv{version}")),
+        CcKind::Bpf => Some("BPF".to_owned()),
+        CcKind::Kernel => None,
     }
 }
 

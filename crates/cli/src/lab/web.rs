@@ -1,6 +1,6 @@
 //! `linerate lab web`: a page through the path, in a real browser.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use lab::session::{DataFrom, Session, Setup};
@@ -58,7 +58,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     report.scenarios.push(fill::scenario_report(&scenario, "tun"));
     let begun = Instant::now();
     for (index, cell) in cells.iter().enumerate() {
-        if stop.load(std::sync::atomic::Ordering::Relaxed) {
+        if stop.load(Ordering::Relaxed) {
             break;
         }
         eprintln!("load {} of {}: {}, loss {}, queue {}", index + 1, cells.len(), cell.profile.name, cell.loss, cell.queue);
@@ -116,6 +116,7 @@ fn load(
         ProtocolArgument::H1 => Protocol::Http1,
         ProtocolArgument::H2 => Protocol::Http2,
     };
+    let stopped = || stop.load(Ordering::Relaxed);
     let plan = WebPlan {
         near: &session.world.client,
         far: &session.world.server,
@@ -125,7 +126,7 @@ fn load(
         congestion_control: cell.profile.congestion_control.clone(),
         loads: 1,
         timeout: arguments.timeout,
-        stop,
+        stop: &stopped,
     };
     let loads = web::measure(&plan, |progress| {
         if let Progress::WarmingUp = progress {
@@ -153,7 +154,7 @@ fn run_report(
     started_after_s: f64,
 ) -> RunReport {
     RunReport {
-        congestion_control_version: Some(load.congestion_control.to_string()),
+        congestion_control_version: fill::version(&load.congestion_control),
         started_after_s,
         duration_s: load.load.as_secs_f64(),
         valid: invalid.is_empty(),

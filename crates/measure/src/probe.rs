@@ -3,7 +3,7 @@
 //! Both ends of an experiment run on one machine and one clock, so that one-way delays are exact: from just before send(2) to the
 //! kernel's own time stamp of the arrival (`SO_TIMESTAMPNS`), which a busy receiver does not delay. That stamp is of `CLOCK_REALTIME`;
 //! it becomes an instant of the experiment by its age at the moment it is read, with both clocks read together. The error is the
-//! time between these two reads: under a microsecond, and bounded by [`BRACKET`] because a read that took longer is repeated. A step
+//! time between these two reads: under a microsecond, and bounded by 5 us, since a longer read is repeated (five times at most). A step
 //! of the time of day between arrival and reading would show as an age out of bounds, and then the time of reading is taken.
 //!
 //! The round-trip time is the sum of the two one-way delays: the time that the echoing thread takes to answer is not in it.

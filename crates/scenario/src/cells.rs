@@ -93,7 +93,7 @@ impl Scenario {
             let needed = self.memory_needed(cell);
             if needed > memory {
                 let sentence = format!(
-                    "an rtt of {} with a queue of {} holds up to {needed} on the path, more than the {memory} there are",
+                    "an rtt of {} with a queue of {} holds up to {needed} on the path, more than the {memory} of memory that are free for it",
                     cell.rtt, cell.queue
                 );
                 return Err(ScenarioError::one(&self.name, Reason::Impossible(sentence)));

@@ -76,10 +76,10 @@ impl FromStr for Bytes {
 }
 
 impl fmt::Display for Bytes {
-    /// Binary prefixes where the size is a whole number of them (`32 MiB`), else decimal ones (`12.5 MB`).
+    /// Binary prefixes where the size is a whole number of them and it has at most four digits (`32 MiB`), else decimal ones (`12.5 MB`).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (scale, unit) in [(1u64 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")] {
-            if self.0 >= scale && self.0.is_multiple_of(scale) {
+            if self.0.is_multiple_of(scale) && (1..10_000).contains(&(self.0 / scale)) {
                 return write!(f, "{} {unit}", self.0 / scale);
             }
         }

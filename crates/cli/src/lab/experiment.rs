@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use host::tcp::SetCongestionControlError;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lab::run::{Options, run_cell};
 use measure::stats;
@@ -23,12 +24,14 @@ const RESAMPLES_SEED: u64 = 1;
 /// Runs every cell of `scenarios`, prints the table and writes the files asked for.
 pub fn run(scenarios: &[Scenario], outputs: &Outputs, emulator: EmulatorKind) -> Result<Exit, Failure> {
     check_outputs(outputs)?;
-    super::prerequisites()?;
-    let stop = stop::on_signal()?;
+    let memory = units::Bytes::new(lab::world::memory_available().map_err(Failure::failed)?.as_u64() / 2);
     let mut plans = Vec::new();
     for scenario in scenarios {
-        plans.push((scenario, scenario.cells().map_err(Failure::usage)?));
+        plans.push((scenario, scenario.cells_within(memory).map_err(Failure::usage)?));
     }
+    super::prerequisites()?;
+    check_controls(scenarios)?;
+    let stop = stop::on_signal()?;
     let runs: usize = plans.iter().map(|(_, cells)| cells.len()).sum();
     let mut report = new_report();
     report.scenarios = scenarios.iter().map(|scenario| fill::scenario_report(scenario, "tun")).collect();
@@ -85,6 +88,19 @@ pub fn run(scenarios: &[Scenario], outputs: &Outputs, emulator: EmulatorKind) ->
 /// Checks every file before anything is measured.
 pub fn check_outputs(outputs: &Outputs) -> Result<(), Failure> {
     [&outputs.html, &outputs.json, &outputs.pcap].into_iter().flatten().try_for_each(|file| output::check_writable(file))
+}
+
+/// Refuses a congestion control that the kernel does not have, before anything is measured.
+fn check_controls(scenarios: &[Scenario]) -> Result<(), Failure> {
+    for scenario in scenarios {
+        let profiles = scenario.profiles.iter().map(|profile| &profile.congestion_control);
+        for name in profiles.chain(scenario.flows.iter().filter_map(|flow| flow.congestion_control.as_ref())) {
+            if let Err(error @ SetCongestionControlError::Unknown { .. }) = host::cc::probe_version(name) {
+                return Err(Failure::usage(format_args!("{}: {error}", scenario.name)));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// A report of this machine, kernel, command and time, without results.

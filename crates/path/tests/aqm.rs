@@ -2,8 +2,8 @@
 
 mod common;
 
-use common::{PACKET_PER_MS, at, bottleneck, ms, packet, run, stream, with_queue};
-use path::{CoDel, Discipline, DropCause, Ecn, LinkConfig, Packet, QueueLimit, Red};
+use common::{Log, PACKET_PER_MS, at, bottleneck, ms, packet, run, stream, with_queue};
+use path::{CoDel, Discipline, DropCause, Ecn, Link, LinkConfig, Packet, QueueLimit, Red};
 use units::{Bytes, Duration, Instant, Probability};
 
 const CODEL: CoDel = CoDel { target: Duration::from_millis(5), interval: Duration::from_millis(100) };
@@ -67,13 +67,19 @@ fn codel_leaves_a_queue_alone_that_empties_within_an_interval() {
 }
 
 #[test]
-fn codel_never_drops_the_last_packet() {
-    // At 1.2 Mbit/s a packet takes 10 ms, twice the target: two waiting packets are always too late, one is never dropped.
+fn codel_drops_nothing_while_no_more_than_a_packet_is_left_behind() {
+    // At 1.2 Mbit/s a packet takes 10 ms, twice the target: whatever waits for another is too late.
     let slow = with_queue(bottleneck(PACKET_PER_MS / 10), |queue| queue.discipline = Discipline::CoDel(CODEL));
     let log = run(&slow, 1, stream(1000, 10_000_000));
     assert_eq!(log.dropped(DropCause::Aqm), []);
-    let log = run(&slow, 1, stream(1000, 9_000_000));
-    assert!(!log.dropped(DropCause::Aqm).is_empty());
+    // Packets 1 and 2 always wait when the next arrives: one is taken, one of no more than an MTU is left.
+    let standing = |depth| {
+        let arrivals = burst(at(0), 0..depth).chain(stream(100, 10_000_000).skip(1));
+        let numbered = arrivals.zip(0..).map(|((time, packet), token)| (time, Packet { token, ..packet }));
+        run(&slow, 1, numbered).dropped(DropCause::Aqm).len()
+    };
+    assert_eq!(standing(3), 0);
+    assert!(standing(4) > 0);
 }
 
 #[test]
@@ -124,12 +130,24 @@ fn bulk_flows_share_bytes_not_packets() {
 
 #[test]
 fn a_new_flow_that_runs_empty_waits_behind_the_old_ones_once() {
-    // Flow 1 sends a packet each time its last one is out. Were it new each time it would keep the bulk flow waiting for ever.
-    let bulk = burst(at(0), 0..20);
-    let greedy = (20..40).map(|number| (ms(number - 19), of(1, packet(number, 1500))));
-    let order = run(&fq_codel(), 1, bulk.chain(greedy)).dequeued();
-    let first_ten_bulk = order.iter().take(20).filter(|number| **number < 20).count();
-    assert_eq!(first_ten_bulk, 10, "{order:?}");
+    // Two bulk flows, and one that sends a packet whenever its last one is out. If it counted as new again each time it would go
+    // before either of them, and get half of the link.
+    let mut link = Link::new(&fq_codel(), 1).unwrap();
+    let mut log = Log::default();
+    for number in 0..60 {
+        link.offer(at(0), of((number % 2) as u32, packet(number, 1500)), &mut log);
+    }
+    let mut offered = 60;
+    for tick in 1..400 {
+        link.advance(at(tick * 100_000), &mut log);
+        let gone = log.dequeued().iter().filter(|number| **number >= 60).count() as u64;
+        if gone == offered - 60 {
+            link.offer(at(tick * 100_000), of(2, packet(offered, 1400)), &mut log);
+            offered += 1;
+        }
+    }
+    let share = log.dequeued()[..30].iter().filter(|number| **number >= 60).count();
+    assert!((9..=11).contains(&share), "{share} of 30");
 }
 
 #[test]

@@ -55,6 +55,18 @@ fn without_a_bottleneck_packets_arrive_after_the_delay_alone() {
 }
 
 #[test]
+fn a_link_asks_for_its_driver_when_something_arrives_and_not_when_it_leaves_the_bottleneck() {
+    let config = LinkConfig { delay: Duration::from_millis(7), ..bottleneck(PACKET_PER_MS) };
+    let mut link = Link::new(&config, 1).unwrap();
+    let mut log = Log::default();
+    link.offer(at(0), packet(0, 1500), &mut log);
+    link.offer(at(0), packet(1, 1500), &mut log);
+    assert_eq!(link.next_event(), Some(ms(8)));
+    link.advance(ms(8), &mut log);
+    assert_eq!(link.next_event(), Some(ms(9)));
+}
+
+#[test]
 fn a_full_queue_drops_exactly_what_does_not_fit() {
     for limit in [QueueLimit::Packets(2), QueueLimit::Bytes(Bytes::new(3000)), QueueLimit::Bytes(Bytes::new(4499))] {
         let config = with_queue(bottleneck(PACKET_PER_MS), |queue| queue.limit = limit);

@@ -45,6 +45,15 @@ fn of_two_deliveries_due_together_the_first_to_leave_is_first() {
         ],
     );
     assert_eq!(log.deliveries(), [(0, 10 * MS), (1, 10 * MS), (2, 10 * MS), (3, 15 * MS)]);
+
+    // The other way round, and behind a packet that is gone by then.
+    let config = LinkConfig { flow_delay: vec![(FlowId(2), Duration::from_millis(8))], ..delayed(10) };
+    let log = run(
+        &config,
+        1,
+        [(ms(0), of_flow(2, packet(0, 100))), (ms(1), packet(1, 100)), (ms(3), of_flow(2, packet(2, 100)))],
+    );
+    assert_eq!(log.deliveries(), [(0, 8 * MS), (1, 11 * MS), (2, 11 * MS)]);
 }
 
 #[test]

@@ -7,10 +7,10 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::io::{self, Read};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, ExitStatus, Stdio};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::Builder;
 
@@ -61,7 +61,13 @@ const OPTIONS: [&str; 23] = [
 ];
 
 /// Mounts the scratch file system and becomes the browser: `sh -c ENCLOSED sh SCRATCH PROGRAM OPTIONS…`.
-const ENCLOSED: &str = "mount -t tmpfs -o mode=700 linerate-browser \"$1\" && shift && exec \"$@\"";
+///
+/// In between it says that it is there and waits for an answer. `unshare` asks for its child's death with its own only after the
+/// fork: killed in that moment it would leave the child running. Who can say [`READY`] has asked; and where nobody is left to
+/// answer with a line, reading fails and no browser starts.
+const ENCLOSED: &str = "mount -t tmpfs -o mode=700 linerate-browser \"$1\" && shift && echo ready && read -r _ && \
+                        exec \"$@\" </dev/null >/dev/null";
+const READY: &str = "ready\n";
 
 /// An installed Chromium.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -134,17 +140,20 @@ impl Chromium {
             .env("DBUS_SYSTEM_BUS_ADDRESS", "disabled:")
             .env_remove("DISPLAY")
             .env_remove("WAYLAND_DISPLAY")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .map_err(|error| match error.kind() {
                 io::ErrorKind::NotFound => WebError::NoUnshare,
                 _ => WebError::Start(error),
             })?;
-        let stderr = child.stderr.take();
+        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let mut running = Running { child, last_words: None };
         running.last_words = stderr.map(listen).transpose().map_err(WebError::Start)?;
+        if let Some((stdin, stdout)) = stdin.zip(stdout) {
+            let_go(stdin, stdout).map_err(WebError::Start)?;
+        }
         Ok(running)
     }
 }
@@ -205,6 +214,14 @@ impl Drop for Running {
     }
 }
 
+/// Lets the enclosed shell become the browser, once it says that it will end with `unshare`. One that ended instead shows itself
+/// to whoever waits for the page.
+fn let_go(mut stdin: ChildStdin, stdout: ChildStdout) -> io::Result<()> {
+    let mut line = String::new();
+    BufReader::new(stdout).read_line(&mut line)?;
+    if line == READY { stdin.write_all(b"go\n") } else { Ok(()) }
+}
+
 /// Reads to the end, which comes when no process of the browser has the pipe any more; keeps the last part.
 fn listen(mut stderr: ChildStderr) -> io::Result<Receiver<String>> {
     let (end, wait) = channel();
@@ -227,6 +244,10 @@ fn listen(mut stderr: ChildStderr) -> io::Result<Receiver<String>> {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
+    use testkit::require_root_or_skip;
+
     use super::*;
 
     #[test]
@@ -245,6 +266,31 @@ mod tests {
     fn without_a_browser_the_error_names_the_package() {
         let error = Chromium::find_in(None, Some("/nowhere".into())).expect_err("nothing there").to_string();
         assert!(error.contains("install the package `chromium`") && error.contains("CHROMIUM"), "{error}");
+    }
+
+    /// Whether the enclosed shell starts its program when its first line is answered with `answer` and nothing more.
+    fn starts_after(answer: &str) -> bool {
+        let mut child = Command::new("unshare")
+            .args(["--mount", "--", "/bin/sh", "-c", ENCLOSED, "sh", "/mnt", "/bin/sh", "-c", "echo started >&2"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("a shell");
+        let mut line = String::new();
+        let mut stdout = BufReader::new(child.stdout.take().expect("its output"));
+        stdout.read_line(&mut line).expect("its first line");
+        assert_eq!(line, READY);
+        child.stdin.take().expect("its input").write_all(answer.as_bytes()).expect("answer");
+        let output = child.wait_with_output().expect("its end");
+        String::from_utf8_lossy(&output.stderr).contains("started")
+    }
+
+    #[test]
+    fn no_browser_starts_for_a_parent_that_died_before_it_answered() {
+        require_root_or_skip!();
+        assert!(starts_after("go\n"));
+        assert!(!starts_after(""));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The web row of the cellular guide: a page of about 2 MB, served in one network namespace and loaded by a browser in another.
 //!
-//! | module | what it is for |
+//! | item | what it is for |
 //! | --- | --- |
 //! | [`page`] | the page, made by code: HTML, style, fonts, pictures, script |
 //! | [`server`] | serves it over HTTP/1.1 or HTTP/2 with a given congestion control |
@@ -8,7 +8,9 @@
 //! | [`measure`] | loads the page again and again with a cold cache, and says when it painted |
 //!
 //! The page measures itself with the browser's own clocks (Paint Timing, Navigation Timing) and posts the result to the server,
-//! so that what is reported is what a visitor's browser would report.
+//! so that what is reported is what a visitor's browser would report. Part of every figure is the browser's own work on this
+//! machine: [`Progress::Baseline`] shows how much.
+#![forbid(unsafe_code)]
 
 mod beacon;
 pub mod browser;

@@ -234,7 +234,7 @@ fn a_path_that_needs_more_memory_than_there_is_is_refused() {
     let scenario = read("rate = \"10gbit\"\nrtt = \"100ms\"\nqueue = \"2bdp\"", "");
     assert_eq!(
         scenario.cells_within(Bytes::new(374_999_999)).expect_err("1 byte short").to_string(),
-        "a: an rtt of 100 ms with a queue of 2 BDP holds up to 375 MB on the path, more than the 375 MB there are"
+        "a: an rtt of 100 ms with a queue of 2 BDP holds up to 375 MB on the path, more than the 375 MB of memory that are free for it"
     );
     assert_eq!(scenario.cells_within(Bytes::new(375_000_000)).map(|cells| cells.len()), Ok(2));
     // A flow with a longer way of its own, and a queue counted in packets.

@@ -220,6 +220,21 @@ fn red_marks_capable_packets_instead() {
 }
 
 #[test]
+fn red_forgets_a_standing_queue_only_while_nothing_waits() {
+    let red = Red { min: Bytes::new(1500), max: Bytes::new(3000), max_probability: Probability::ONE, weight_shift: 3 };
+    let config = with_queue(managed(Discipline::Red(red)), |queue| queue.ecn = true);
+    // Eight packets stand until 108 ms; they are marked, not dropped. Whether the last one, which can't be marked, is dropped
+    // shows whether the average is still above the upper threshold.
+    let last_is_dropped = |time| {
+        let standing = burst(at(0), 0..8).chain((8..108).map(|number| (ms(number - 7), packet(number, 1500))));
+        let standing = standing.map(|(time, packet)| (time, capable(packet)));
+        run(&config, 1, standing.chain([(ms(time), packet(108, 1500))])).dropped(DropCause::Aqm) == [108]
+    };
+    assert!(last_is_dropped(109));
+    assert!(!last_is_dropped(208));
+}
+
+#[test]
 fn a_step_threshold_marks_what_finds_more_than_it_waiting() {
     let config = with_queue(bottleneck(PACKET_PER_MS), |queue| queue.mark_above = Some(Bytes::new(3000)));
     let capable = burst(at(0), 0..6).map(|(time, packet)| (time, capable(packet)));

@@ -70,7 +70,11 @@ fn impossible_paths_are_refused_before_anything_starts() {
 fn a_broken_scenario_file_is_named_with_line_and_nearest_key() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("mine.toml");
-    std::fs::write(&file, "name = \"mine\"\ntitle = \"t\"\n[path]\nrate = \"10mbit\"\nrtt = \"10ms\"\nquue = \"1bdp\"\n").unwrap();
+    std::fs::write(
+        &file,
+        "name = \"mine\"\ntitle = \"t\"\n[path]\nrate = \"10mbit\"\nrtt = \"10ms\"\nquue = \"1bdp\"\n",
+    )
+    .unwrap();
     refused(&["lab", "run", file.to_str().unwrap()], &["mine.toml:6", "quue", "queue"]);
     refused(&["lab", "run", folder.path().join("none.toml").to_str().unwrap()], &["none.toml", "No such file"]);
 }
@@ -80,7 +84,8 @@ fn a_broken_trace_is_named_with_its_line() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("t.trace"), "1\n2\nabc\n").unwrap();
     let file = folder.path().join("mine.toml");
-    std::fs::write(&file, "name = \"mine\"\ntitle = \"t\"\n[path]\nrate = { trace = \"t.trace\" }\nrtt = \"10ms\"\n").unwrap();
+    std::fs::write(&file, "name = \"mine\"\ntitle = \"t\"\n[path]\nrate = { trace = \"t.trace\" }\nrtt = \"10ms\"\n")
+        .unwrap();
     refused(&["lab", "run", file.to_str().unwrap()], &["t.trace:3", "abc"]);
 }
 
@@ -94,7 +99,8 @@ fn an_output_that_cannot_be_written_is_refused_before_minutes_of_measuring() {
 fn the_list_is_the_same_for_people_and_programs() {
     let people = text(&run(&["lab", "list"]).stdout);
     let programs: Value = serde_json::from_slice(&run(&["lab", "list", "--json"]).stdout).unwrap();
-    let names: Vec<&str> = programs["scenarios"].as_array().unwrap().iter().map(|s| s["name"].as_str().unwrap()).collect();
+    let names: Vec<&str> =
+        programs["scenarios"].as_array().unwrap().iter().map(|s| s["name"].as_str().unwrap()).collect();
     assert_eq!(people.lines().count(), names.len());
     assert!(names.iter().all(|name| people.contains(name)));
     assert!(names.contains(&"transcontinental") && names.contains(&"rate-drop"));
@@ -142,11 +148,24 @@ fn a_run_gives_a_table_a_page_a_capture_and_json_that_say_the_same() {
 /// Starts a run that would take a minute, and waits until its traffic flows.
 fn long_run(json: &str) -> Child {
     use std::io::{BufRead, BufReader};
-    let mut child = linerate(&["lab", "path", "--rate", "10mbit", "--rtt", "10ms", "--duration", "60s", "--cc", "cubic,bbr", "--json", json])
-        .stderr(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = linerate(&[
+        "lab",
+        "path",
+        "--rate",
+        "10mbit",
+        "--rtt",
+        "10ms",
+        "--duration",
+        "60s",
+        "--cc",
+        "cubic,bbr",
+        "--json",
+        json,
+    ])
+    .stderr(Stdio::piped())
+    .stdout(Stdio::piped())
+    .spawn()
+    .unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
     // The first line names the first run; a device in another namespace shows that it is under way.
@@ -162,12 +181,17 @@ fn long_run(json: &str) -> Child {
 
 fn has_emulator(pid: u32) -> bool {
     let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return false };
-    tasks.flatten().any(|task| std::fs::read_to_string(task.path().join("comm")).is_ok_and(|name| name.trim() == "emulator"))
+    tasks
+        .flatten()
+        .any(|task| std::fs::read_to_string(task.path().join("comm")).is_ok_and(|name| name.trim() == "emulator"))
 }
 
 fn links() -> Vec<String> {
-    let mut names: Vec<_> =
-        std::fs::read_dir("/sys/class/net").unwrap().flatten().map(|e| e.file_name().to_string_lossy().into_owned()).collect();
+    let mut names: Vec<_> = std::fs::read_dir("/sys/class/net")
+        .unwrap()
+        .flatten()
+        .map(|e| e.file_name().to_string_lossy().into_owned())
+        .collect();
     names.sort();
     names
 }
@@ -212,7 +236,8 @@ fn kill_9_leaves_no_device_and_no_process() {
 fn a_shell_command_runs_at_the_near_end_and_its_exit_code_is_passed_on() {
     testkit::require_root_or_skip!();
     let _one = alone();
-    let output = run(&["lab", "shell", "cellular-4g", "--", "sh", "-c", "cat /proc/net/dev; echo $LINERATE_SERVER; exit 7"]);
+    let output =
+        run(&["lab", "shell", "cellular-4g", "--", "sh", "-c", "cat /proc/net/dev; echo $LINERATE_SERVER; exit 7"]);
     assert_eq!(output.status.code(), Some(7), "{}", text(&output.stderr));
     let seen = text(&output.stdout);
     assert!(seen.contains("path0") && seen.contains("198.18.0.2"), "{seen}");
@@ -227,11 +252,26 @@ fn without_the_device_the_message_says_what_is_missing() {
     let _one = alone();
     let mut words = vec!["--reuid=65534", "--regid=65534", "--clear-groups", "--"];
     // The program's own folder may be closed to others: hand over a copy.
-    let folder = tempfile::Builder::new().permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755)).tempdir().unwrap();
+    let folder =
+        tempfile::Builder::new().permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755)).tempdir().unwrap();
     let copy = folder.path().join("linerate");
     std::fs::copy(env!("CARGO_BIN_EXE_linerate"), &copy).unwrap();
     let copy = copy.to_str().unwrap();
-    words.extend([copy, "lab", "path", "--rate", "5mbit", "--rtt", "10ms", "--duration", "1s", "--warmup", "200ms", "--cc", "reno"]);
+    words.extend([
+        copy,
+        "lab",
+        "path",
+        "--rate",
+        "5mbit",
+        "--rtt",
+        "10ms",
+        "--duration",
+        "1s",
+        "--warmup",
+        "200ms",
+        "--cc",
+        "reno",
+    ]);
     let output = Command::new("setpriv").args(&words).current_dir("/").output().unwrap();
     let message = text(&output.stderr);
     match output.status.code() {

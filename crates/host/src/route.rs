@@ -66,8 +66,7 @@ pub fn set_congestion_control(
     ];
     let mut header = NetlinkHeader::default();
     header.flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE;
-    let mut message =
-        NetlinkMessage::new(header, NetlinkPayload::from(RouteNetlinkMessage::NewRoute(route)));
+    let mut message = NetlinkMessage::new(header, NetlinkPayload::from(RouteNetlinkMessage::NewRoute(route)));
     message.finalize();
     match request(&message).map_err(io)? {
         Ok(()) => Ok(()),

@@ -30,12 +30,10 @@ fn main() {
     };
     let forward = link(RateModel::Constant(rate), loss, rate.bdp(rtt).as_u64() * bdp_milli / 1000);
     let back = link(RateModel::Unlimited, Probability::ZERO, 1 << 30);
-    let sysctls: Vec<(String, String)> = [
-        ("net.ipv4.tcp_rmem", "4096 131072 268435456"),
-        ("net.ipv4.tcp_wmem", "4096 16384 268435456"),
-    ]
-    .map(|(k, v)| (k.to_owned(), v.to_owned()))
-    .into();
+    let sysctls: Vec<(String, String)> =
+        [("net.ipv4.tcp_rmem", "4096 131072 268435456"), ("net.ipv4.tcp_wmem", "4096 16384 268435456")]
+            .map(|(k, v)| (k.to_owned(), v.to_owned()))
+            .into();
     let session = Session::start(Setup {
         forward: &forward,
         back: &back,
@@ -50,7 +48,8 @@ fn main() {
     })
     .unwrap();
     session.world.set_default_control("cubic").unwrap();
-    let mut server = session.world.server.command("iperf3").args(["-s"]).stdout(std::process::Stdio::null()).spawn().unwrap();
+    let mut server =
+        session.world.server.command("iperf3").args(["-s"]).stdout(std::process::Stdio::null()).spawn().unwrap();
     let _ = session.world.client.command("sh").args(["-c", &a[5]]).status();
     server.kill().unwrap();
     server.wait().unwrap();
@@ -59,9 +58,20 @@ fn main() {
         println!("{name}: {:?}", d.counters);
         println!(
             "  lateness p50 {} p99 {} p99.9 {} max {}; intake p99.9 {} max {}; outside {:?}",
-            d.lateness.quantile(0.5), d.lateness.quantile(0.99), d.lateness.quantile(0.999), d.lateness.max(),
-            d.intake.quantile(0.999), d.intake.max(), d.outside,
+            d.lateness.quantile(0.5),
+            d.lateness.quantile(0.99),
+            d.lateness.quantile(0.999),
+            d.lateness.max(),
+            d.intake.quantile(0.999),
+            d.intake.max(),
+            d.outside,
         );
     }
-    println!("device drops {}; realtime {}; memory {} MiB; error {:?}", world.device_drops().unwrap(), outcome.realtime, outcome.memory_bytes >> 20, outcome.error);
+    println!(
+        "device drops {}; realtime {}; memory {} MiB; error {:?}",
+        world.device_drops().unwrap(),
+        outcome.realtime,
+        outcome.memory_bytes >> 20,
+        outcome.error
+    );
 }

@@ -8,10 +8,10 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 
 use path::DropCause;
-use pcap_file::{DataLink, PcapError};
 use pcap_file::pcapng::PcapNgWriter;
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
 use pcap_file::pcapng::blocks::interface_description::{InterfaceDescriptionBlock, InterfaceDescriptionOption};
+use pcap_file::{DataLink, PcapError};
 use units::Instant;
 
 /// Bytes kept of each packet: all headers, none of the payload.
@@ -44,10 +44,7 @@ pub struct CaptureWriter {
 ///
 /// # Errors
 /// Where the file can't be created or its head not be written.
-pub fn open(
-    file: &Path,
-    origin: std::time::Duration,
-) -> Result<([Capture; 2], CaptureWriter), PcapError> {
+pub fn open(file: &Path, origin: std::time::Duration) -> Result<([Capture; 2], CaptureWriter), PcapError> {
     let mut writer = PcapNgWriter::new(BufWriter::new(File::create(file).map_err(PcapError::IoError)?))?;
     for name in ["forward", "back"] {
         let mut interface = InterfaceDescriptionBlock::new(DataLink::RAW, SNAPLEN as u32);

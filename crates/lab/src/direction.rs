@@ -269,4 +269,3 @@ impl Sink<Token> for Output {
         self.record.marked(at, packet);
     }
 }
-

@@ -88,8 +88,8 @@ impl Frame {
         let payload = ip.len().checked_sub(header).ok_or(Malformed)?;
         let burst = match gso_type {
             GSO_NONE => false,
-            GSO_TCPV4 | GSO_TCPV6 => protocol == TCP || return Err(Malformed),
-            GSO_UDP_L4 => protocol == UDP || return Err(Malformed),
+            GSO_TCPV4 | GSO_TCPV6 if protocol == TCP => true,
+            GSO_UDP_L4 if protocol == UDP => true,
             _ => return Err(Malformed),
         };
         let (gso_size, segments) = match (burst, gso_size) {

@@ -15,6 +15,7 @@
 //! - [`record`], [`lateness`], [`capture`]: what happened.
 #![warn(unsafe_code)]
 
+#[expect(unsafe_code, reason = "huge pages have no safe wrapper")]
 pub mod arena;
 pub mod capture;
 pub mod direction;

@@ -56,7 +56,9 @@ pub enum SessionError {
     #[error(transparent)]
     Emulator(#[from] EmulatorError),
     /// The packets of the path do not fit into memory.
-    #[error("this path can hold {needed} in flight and queued, and the machine has {available} free: lower the rate, the RTT or the queue")]
+    #[error(
+        "this path can hold {needed} in flight and queued, and the machine has {available} free: lower the rate, the RTT or the queue"
+    )]
     Memory {
         /// What a full path holds.
         needed: Bytes,

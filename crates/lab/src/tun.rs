@@ -14,10 +14,14 @@ const TX_QUEUE_FRAMES: u32 = 200_000;
 #[derive(Debug, thiserror::Error)]
 pub enum TunError {
     /// The kernel has no TUN, or /dev/net/tun is missing.
-    #[error("this kernel offers no TUN device (/dev/net/tun): load it with `sudo modprobe tun`, or in a container add `--device /dev/net/tun`")]
+    #[error(
+        "this kernel offers no TUN device (/dev/net/tun): load it with `sudo modprobe tun`, or in a container add `--device /dev/net/tun`"
+    )]
     Missing(#[source] std::io::Error),
     /// No permission.
-    #[error("no permission for /dev/net/tun: run with sudo, or `sudo chmod 666 /dev/net/tun` (what Debian and Ubuntu ship) and user namespaces for the rest")]
+    #[error(
+        "no permission for /dev/net/tun: run with sudo, or `sudo chmod 666 /dev/net/tun` (what Debian and Ubuntu ship) and user namespaces for the rest"
+    )]
     Permission(#[source] std::io::Error),
     /// Anything else.
     #[error("TUN device {name}: {source}")]

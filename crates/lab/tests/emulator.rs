@@ -9,8 +9,8 @@ use linerate_lab::record::PacketLog;
 use linerate_lab::session::{DataFrom, FIRST_PORT, Session, Setup};
 use linerate_lab::world::SERVER;
 use path::{
-    CoDel, Delivery, Discipline, DropCause, FlowId, Link, LinkConfig, LossModel, Packet, QueueConfig, QueueLimit, RateModel,
-    Red, Reorder, Sink,
+    CoDel, Delivery, Discipline, DropCause, FlowId, Link, LinkConfig, LossModel, Packet, QueueConfig, QueueLimit,
+    RateModel, Red, Reorder, Sink,
 };
 use units::{Bytes, Duration, Instant, Probability, Rate};
 
@@ -154,7 +154,8 @@ fn bursts_jitter_reordering_and_copies_come_out_as_the_model_says() {
     config.loss = LossModel::Burst { average: Probability::from_ppb(20_000_000), mean_burst_milli: 5_000 };
     config.jitter = Duration::from_micros(300);
     config.duplicate = Probability::from_ppb(10_000_000);
-    config.reorder = Some(Reorder { probability: Probability::from_ppb(20_000_000), advance: Duration::from_millis(4) });
+    config.reorder =
+        Some(Reorder { probability: Probability::from_ppb(20_000_000), advance: Duration::from_millis(4) });
     let (got, up) = agrees(&config, 3);
     assert!(up.counters.duplicated > 10 && got.windows(2).any(|w| w[1] < w[0]), "{:?}", up.counters);
 }

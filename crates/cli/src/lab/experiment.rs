@@ -69,7 +69,8 @@ pub fn run(scenarios: &[Scenario], outputs: &Outputs, emulator: EmulatorKind) ->
     {
         return Err(Failure::failed(error));
     }
-    if done < runs || report.results.iter().any(|run| run.invalid_reason.as_deref() == Some("stopped before its time")) {
+    if done < runs || report.results.iter().any(|run| run.invalid_reason.as_deref() == Some("stopped before its time"))
+    {
         report.partial = true;
         report.partial_reason = Some(match &failure {
             Some(error) => format!("run {} of {runs} failed: {error}", done + 1),
@@ -87,7 +88,10 @@ pub fn run(scenarios: &[Scenario], outputs: &Outputs, emulator: EmulatorKind) ->
 
 /// Checks every file before anything is measured.
 pub fn check_outputs(outputs: &Outputs) -> Result<(), Failure> {
-    [&outputs.html, &outputs.json, &outputs.pcap].into_iter().flatten().try_for_each(|file| output::check_writable(file))
+    [&outputs.html, &outputs.json, &outputs.pcap]
+        .into_iter()
+        .flatten()
+        .try_for_each(|file| output::check_writable(file))
 }
 
 /// Refuses a congestion control that the kernel does not have, before anything is measured.
@@ -205,13 +209,21 @@ impl Bar {
         let terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
         let target = if terminal { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(total), target);
-        let style = ProgressStyle::with_template("{wide_bar:.dim} {msg} (about {eta} left)").expect("a constant template");
+        let style =
+            ProgressStyle::with_template("{wide_bar:.dim} {msg} (about {eta} left)").expect("a constant template");
         bar.set_style(style);
         Self { bar, terminal, before: std::cell::Cell::new(0) }
     }
 
     fn cell(&self, done: usize, runs: usize, scenario: &Scenario, cell: &Cell) {
-        let text = format!("run {} of {runs}: {}, {}, loss {}, queue {}", done + 1, scenario.name, cell.profile.name, cell.loss, cell.queue);
+        let text = format!(
+            "run {} of {runs}: {}, {}, loss {}, queue {}",
+            done + 1,
+            scenario.name,
+            cell.profile.name,
+            cell.loss,
+            cell.queue
+        );
         if !self.terminal {
             eprintln!("{text}");
         }

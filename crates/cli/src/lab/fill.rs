@@ -9,8 +9,9 @@ use measure::stats;
 use measure::traffic::FlowOutcome;
 use path::{Counters, Discipline, LinkConfig, LossModel, QueueLimit, RateModel};
 use report::{
-    DelayPercentiles, DropCounts, DropSeries, EmulatorReport, FlowReport, FlowSeries, FlowTraffic, MAX_POINTS, PathReport,
-    Percentiles, ProfileReport, PublishedFigure, RunReport, RunSeries, ScenarioReport, Series, Setting, TimingError,
+    DelayPercentiles, DropCounts, DropSeries, EmulatorReport, FlowReport, FlowSeries, FlowTraffic, MAX_POINTS,
+    PathReport, Percentiles, ProfileReport, PublishedFigure, RunReport, RunSeries, ScenarioReport, Series, Setting,
+    TimingError,
 };
 use scenario::{Cell, ExpandedFlow, FlowKind, QueueSpec, Scenario};
 use units::{Duration, Instant, Probability, Rate};
@@ -245,7 +246,8 @@ pub fn drop_counts(counters: &Counters) -> DropCounts {
 
 /// The last completion, where every flow with a byte count made it.
 fn completion(reports: &[FlowReport], flows: &[ExpandedFlow]) -> Option<f64> {
-    let with_bytes = flows.iter().zip(reports).filter(|(flow, _)| matches!(flow.kind, FlowKind::Bulk { bytes: Some(_) }));
+    let with_bytes =
+        flows.iter().zip(reports).filter(|(flow, _)| matches!(flow.kind, FlowKind::Bulk { bytes: Some(_) }));
     let times: Option<Vec<f64>> = with_bytes.map(|(_, report)| report.completion_s).collect();
     times?.into_iter().reduce(f64::max)
 }
@@ -267,7 +269,10 @@ fn flow_report(
         label: flow.label.clone(),
         index: 0,
         traffic: if bulk { FlowTraffic::Bulk } else { FlowTraffic::RequestResponse },
-        congestion_control: seen.cc_version.as_ref().map_or_else(|| seen.congestion_control.clone(), |cc| cc.name.clone()),
+        congestion_control: seen
+            .cc_version
+            .as_ref()
+            .map_or_else(|| seen.congestion_control.clone(), |cc| cc.name.clone()),
         rtt_ms: flow.rtt.unwrap_or(cell.rtt).as_millis_f64(),
         start_s: since(seen.started_at.unwrap_or(started)),
         end_s: since(end),
@@ -292,7 +297,8 @@ fn flow_series(seen: &FlowOutcome, started: Instant) -> FlowSeries {
         (at(pair[1].0), Rate::from_transfer(pair[1].1 - pair[0].1, pair[1].0.since(pair[0].0)).as_bps() as f64)
     });
     let of = |value: &dyn Fn(&measure::traffic::TcpSample) -> Option<f64>| {
-        Series::from_points(seen.samples.iter().filter_map(|sample| Some((at(sample.at), value(sample)?)))).means(MAX_POINTS)
+        Series::from_points(seen.samples.iter().filter_map(|sample| Some((at(sample.at), value(sample)?))))
+            .means(MAX_POINTS)
     };
     FlowSeries {
         goodput_bps: Series::from_points(goodput).means(MAX_POINTS),

@@ -76,7 +76,8 @@ fn load(name: &str, vary: &Vary) -> Result<Scenario, Failure> {
 }
 
 fn overrides(vary: &Vary) -> Result<Overrides, Failure> {
-    let queue = |text: &String| text.parse::<QueueSpec>().map_err(|e| Failure::usage(format_args!("--queue {text}: {e}")));
+    let queue =
+        |text: &String| text.parse::<QueueSpec>().map_err(|e| Failure::usage(format_args!("--queue {text}: {e}")));
     Ok(Overrides {
         profiles: vary.profile.clone(),
         congestion_controls: vary.cc.clone(),

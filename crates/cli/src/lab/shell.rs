@@ -103,8 +103,14 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     eprintln!(
         "{DEVICE}: {} packets in, {} delivered; dropped {} at random, {} by a full queue, {} by AQM, {} by the policer. \
          Emulator late by {} at p99.9, {} at most.",
-        c.offered, c.delivered, c.dropped_random, c.dropped_overflow, c.dropped_aqm, c.dropped_policer,
-        late.lateness.quantile(0.999), late.lateness.max(),
+        c.offered,
+        c.delivered,
+        c.dropped_random,
+        c.dropped_overflow,
+        c.dropped_aqm,
+        c.dropped_policer,
+        late.lateness.quantile(0.999),
+        late.lateness.max(),
     );
     let code = status?.code().unwrap_or(Exit::Failed as i32);
     std::process::exit(code)

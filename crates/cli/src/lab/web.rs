@@ -61,7 +61,14 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         if stop.load(Ordering::Relaxed) {
             break;
         }
-        eprintln!("load {} of {}: {}, loss {}, queue {}", index + 1, cells.len(), cell.profile.name, cell.loss, cell.queue);
+        eprintln!(
+            "load {} of {}: {}, loss {}, queue {}",
+            index + 1,
+            cells.len(),
+            cell.profile.name,
+            cell.loss,
+            cell.queue
+        );
         let started_after = begun.elapsed().as_secs_f64();
         match load(arguments, &scenario, cell, &stop, started_after) {
             Ok(Some(run)) => report.results.push(run),

@@ -18,6 +18,8 @@ type Outcome = Result<Figure, Box<dyn std::error::Error>>;
 /// IPv4 and UDP headers.
 const HEADERS: usize = 28;
 const PAYLOAD: usize = 1_472;
+/// Most packets of one burst.
+const GROUP: usize = 40;
 
 fn link(rate: RateModel, delay: Duration, queue: u64) -> LinkConfig {
     LinkConfig {
@@ -63,7 +65,12 @@ struct Received {
 }
 
 /// Offers `rate` x `excess` of full packets for `time`, in small groups every millisecond.
-fn blast(session: &Session, rate: Rate, excess: f64, time: StdDuration) -> Result<Received, Box<dyn std::error::Error>> {
+fn blast(
+    session: &Session,
+    rate: Rate,
+    excess: f64,
+    time: StdDuration,
+) -> Result<Received, Box<dyn std::error::Error>> {
     let receiver = session.world.server.run(|| UdpSocket::bind((SERVER, FIRST_PORT)))??;
     receiver.set_read_timeout(Some(StdDuration::from_millis(500)))?;
     nix::sys::socket::setsockopt(&receiver, nix::sys::socket::sockopt::RcvBufForce, &(64 << 20))?;
@@ -94,15 +101,18 @@ fn blast(session: &Session, rate: Rate, excess: f64, time: StdDuration) -> Resul
     session.world.client.run(|| -> std::io::Result<()> {
         let socket = UdpSocket::bind((CLIENT, 0))?;
         socket.connect(SocketAddr::from((SERVER, FIRST_PORT)))?;
-        let payload = [0u8; PAYLOAD];
+        // One call for several packets, which the kernel hands over as one burst.
+        nix::sys::socket::setsockopt(&socket, nix::sys::socket::sockopt::UdpGsoSegment, &(PAYLOAD as i32))?;
+        let payload = [0u8; PAYLOAD * GROUP];
         let begun = StdInstant::now();
         let per_second = rate.as_bps() as f64 * excess / 8.0 / (PAYLOAD + HEADERS) as f64;
         let mut sent = 0.0;
         while begun.elapsed() < time {
             let due = begun.elapsed().as_secs_f64() * per_second;
             while sent < due {
-                socket.send(&payload)?;
-                sent += 1.0;
+                let group = ((due - sent).ceil() as usize).clamp(1, GROUP);
+                socket.send(&payload[..group * PAYLOAD])?;
+                sent += group as f64;
             }
             std::thread::sleep(StdDuration::from_millis(1));
         }

@@ -27,18 +27,90 @@ struct Row {
 }
 
 const ROWS: &[Row] = &[
-    Row { name: "rate-1mbit", aim: "within 0.5 %", unit: "% off", measure: |s| accuracy::rate(1, s), reached: |v| v.abs() <= 0.5 },
-    Row { name: "rate-10mbit", aim: "within 0.5 %", unit: "% off", measure: |s| accuracy::rate(10, s), reached: |v| v.abs() <= 0.5 },
-    Row { name: "rate-100mbit", aim: "within 0.5 %", unit: "% off", measure: |s| accuracy::rate(100, s), reached: |v| v.abs() <= 0.5 },
-    Row { name: "rate-1gbit", aim: "within 0.5 %", unit: "% off", measure: |s| accuracy::rate(1000, s), reached: |v| v.abs() <= 0.5 },
-    Row { name: "delay-idle", aim: "p99 under 200", unit: "us late", measure: accuracy::idle_delay, reached: |v| v < 200.0 },
-    Row { name: "random-loss", aim: "inside the binomial 99 % interval", unit: "% of the interval's half", measure: accuracy::random_loss, reached: |v| v.abs() <= 100.0 },
-    Row { name: "queue", aim: "0 packets over the limit, early or out of order", unit: "packets", measure: accuracy::queue, reached: |v| v == 0.0 },
-    Row { name: "cubic-1gbit", aim: "at least 940", unit: "Mbit/s", measure: |s| throughput::goodput("1gbit", "80ms", "0%", "cubic", s), reached: |v| v >= 940.0 },
-    Row { name: "bbr-1gbit-3%", aim: "at least 880", unit: "Mbit/s", measure: |s| throughput::goodput("1gbit", "80ms", "3%", "bbr", s), reached: |v| v >= 880.0 },
-    Row { name: "cubic-10gbit", aim: "at least 9000", unit: "Mbit/s", measure: |s| throughput::goodput("10gbit", "100ms", "0%", "cubic", s), reached: |v| v >= 9000.0 },
-    Row { name: "bbr-10gbit-0.01%", aim: "at least 6000", unit: "Mbit/s", measure: |s| throughput::goodput("10gbit", "100ms", "0.01%", "bbr", s), reached: |v| v >= 6000.0 },
-    Row { name: "transcontinental", aim: "under 180", unit: "s", measure: throughput::transcontinental, reached: |v| v < 180.0 },
+    Row {
+        name: "rate-1mbit",
+        aim: "within 0.5 %",
+        unit: "% off",
+        measure: |s| accuracy::rate(1, s),
+        reached: |v| v.abs() <= 0.5,
+    },
+    Row {
+        name: "rate-10mbit",
+        aim: "within 0.5 %",
+        unit: "% off",
+        measure: |s| accuracy::rate(10, s),
+        reached: |v| v.abs() <= 0.5,
+    },
+    Row {
+        name: "rate-100mbit",
+        aim: "within 0.5 %",
+        unit: "% off",
+        measure: |s| accuracy::rate(100, s),
+        reached: |v| v.abs() <= 0.5,
+    },
+    Row {
+        name: "rate-1gbit",
+        aim: "within 0.5 %",
+        unit: "% off",
+        measure: |s| accuracy::rate(1000, s),
+        reached: |v| v.abs() <= 0.5,
+    },
+    Row {
+        name: "delay-idle",
+        aim: "p99 under 200",
+        unit: "us late",
+        measure: accuracy::idle_delay,
+        reached: |v| v < 200.0,
+    },
+    Row {
+        name: "random-loss",
+        aim: "inside the binomial 99 % interval",
+        unit: "% of the interval's half",
+        measure: accuracy::random_loss,
+        reached: |v| v.abs() <= 100.0,
+    },
+    Row {
+        name: "queue",
+        aim: "0 packets over the limit, early or out of order",
+        unit: "packets",
+        measure: accuracy::queue,
+        reached: |v| v == 0.0,
+    },
+    Row {
+        name: "cubic-1gbit",
+        aim: "at least 940",
+        unit: "Mbit/s",
+        measure: |s| throughput::goodput("1gbit", "80ms", "0%", "cubic", s),
+        reached: |v| v >= 940.0,
+    },
+    Row {
+        name: "bbr-1gbit-3%",
+        aim: "at least 880",
+        unit: "Mbit/s",
+        measure: |s| throughput::goodput("1gbit", "80ms", "3%", "bbr", s),
+        reached: |v| v >= 880.0,
+    },
+    Row {
+        name: "cubic-10gbit",
+        aim: "at least 9000",
+        unit: "Mbit/s",
+        measure: |s| throughput::goodput("10gbit", "100ms", "0%", "cubic", s),
+        reached: |v| v >= 9000.0,
+    },
+    Row {
+        name: "bbr-10gbit-0.01%",
+        aim: "at least 6000",
+        unit: "Mbit/s",
+        measure: |s| throughput::goodput("10gbit", "100ms", "0.01%", "bbr", s),
+        reached: |v| v >= 6000.0,
+    },
+    Row {
+        name: "transcontinental",
+        aim: "under 180",
+        unit: "s",
+        measure: throughput::transcontinental,
+        reached: |v| v < 180.0,
+    },
 ];
 
 fn main() {
@@ -50,7 +122,9 @@ fn main() {
             "--bench" => {}
             "--repeats" => repeats = words.next().and_then(|n| n.parse().ok()).expect("--repeats takes a number"),
             name if ROWS.iter().any(|row| row.name == name) => only.push(word),
-            other => panic!("no row {other}; there are {}", ROWS.iter().map(|row| row.name).collect::<Vec<_>>().join(", ")),
+            other => {
+                panic!("no row {other}; there are {}", ROWS.iter().map(|row| row.name).collect::<Vec<_>>().join(", "))
+            }
         }
     }
     host::userns::enter_if_needed().expect("namespaces are needed");

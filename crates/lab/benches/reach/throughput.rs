@@ -48,11 +48,5 @@ fn largest_memory_mib() -> Result<u64, Box<dyn std::error::Error>> {
 
 fn lateness(outcome: &CellOutcome) -> String {
     let (up, down) = (&outcome.emulator.up.lateness, &outcome.emulator.down.lateness);
-    format!(
-        "late p99.9 {} / {}, at most {} / {}",
-        up.quantile(0.999),
-        down.quantile(0.999),
-        up.max(),
-        down.max()
-    )
+    format!("late p99.9 {} / {}, at most {} / {}", up.quantile(0.999), down.quantile(0.999), up.max(), down.max())
 }

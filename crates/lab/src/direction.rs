@@ -150,19 +150,23 @@ impl Direction {
         }
     }
 
-    /// Lets the model reach `now` and writes what is due.
-    pub fn advance(&mut self, now: Instant) {
+    /// Lets the model reach `now` and writes what is due. Says whether anything was.
+    pub fn advance(&mut self, now: Instant) -> bool {
         self.output.now = now;
+        let before = self.link.counters().delivered;
+        let pending = self.output.run.is_some();
         self.link.advance(now, &mut self.output);
         self.output.flush();
+        pending || self.link.counters().delivered > before
     }
 
-    /// When the model has something to do next.
+    /// When there is something to do next. Zero where something is due already: taking in a packet lets the model reach its
+    /// time, and what that delivers waits for [`Direction::advance`].
     pub fn next_event(&self) -> Option<Instant> {
-        self.link.next_event()
+        if self.output.run.is_some() { Some(Instant::ZERO) } else { self.link.next_event() }
     }
 
-    /// Whether something is already due before `now`.
+    /// Totals of the model.
     pub fn counters(&self) -> Counters {
         self.link.counters()
     }

@@ -163,6 +163,14 @@ pub fn idle_delay(seed: u64) -> Outcome {
         .collect();
     let at = |percent| stats::percentile(&late, percent).unwrap_or(f64::INFINITY);
     let note = format!("p50 {:.0}, p95 {:.0}, most {:.0}, {} probes", at(50.0), at(95.0), at(100.0), late.len());
+    let (_, emulator) = session.finish();
+    let late = &emulator.up.lateness;
+    let note = format!(
+        "{note}; emulator p99 {}, at most {}; intake at most {}",
+        late.quantile(0.99),
+        late.max(),
+        emulator.up.intake.max()
+    );
     let invalid = if outcome.lost > 0 { vec![format!("{} probes lost", outcome.lost)] } else { vec![] };
     Ok(Figure { value: at(99.0), invalid, note })
 }

@@ -70,7 +70,7 @@ pub struct Direction {
     near: Tun,
     pub(crate) output: Output,
     classifier: Classifier,
-    /// Upper bound of how long packets waited to be read.
+    /// How long packets at most waited to be read while the thread was busy. The time to wake it up is not in it.
     pub(crate) intake: Lateness,
     drained_at: Instant,
 }
@@ -164,6 +164,11 @@ impl Direction {
     /// time, and what that delivers waits for [`Direction::advance`].
     pub fn next_event(&self) -> Option<Instant> {
         if self.output.run.is_some() { Some(Instant::ZERO) } else { self.link.next_event() }
+    }
+
+    /// The thread has slept until `now`: what is there came during its sleep and woke it.
+    pub fn awake(&mut self, now: Instant) {
+        self.drained_at = now;
     }
 
     /// Totals of the model.

@@ -229,6 +229,7 @@ impl Engine {
             if self.wait(timeout)? {
                 return Ok(());
             }
+            direction.awake(clock());
         }
     }
 

@@ -1,16 +1,20 @@
 //! One cell of a scenario, from making the two ends to the figures.
 
+use std::mem::take;
 use std::path::Path;
 
 use host::cc;
+use host::clock::Clock;
+use host::netns::NetNs;
 use host::tcp::SetCongestionControlError;
 use measure::probe::{ProbeError, ProbePath, ProbePlan};
 use measure::traffic::{End, FlowKind, FlowPlan, Progress, StopFlag, TrafficError, TrafficOutcome, TrafficPlan};
 use scenario::{Cell, ExpandedFlow, Scenario};
-use units::{Duration, Instant};
+use units::Duration;
 
 use crate::capture;
-use crate::emulator::{DirectionOutcome, EmulatorOutcome, LATE_LIMIT, LATE_SHARE_OF_RTT};
+use crate::emulator::{EmulatorOutcome, LATE_LIMIT, LATE_SHARE_OF_RTT};
+use crate::netem::{NetemError, NetemOutcome, NetemSession};
 use crate::session::{DataFrom, FIRST_PORT, Session, SessionError, Setup};
 use crate::world::{CLIENT, LeftAlone, SERVER};
 
@@ -26,8 +30,10 @@ const IDLE_PROBES: u32 = 5;
 pub struct Options<'a> {
     /// Capture the packets of both directions into this file.
     pub pcap: Option<&'a Path>,
-    /// Keep every packet's fate.
+    /// Keep every packet's fate; the model only.
     pub log_packets: bool,
+    /// What carries the packets.
+    pub carrier: Carrier,
     /// Ends the run early where it becomes true; what was measured is kept.
     pub stop: StopFlag,
 }
@@ -41,6 +47,9 @@ pub enum RunError {
     /// The traffic.
     #[error(transparent)]
     Traffic(#[from] TrafficError),
+    /// The path by netem.
+    #[error(transparent)]
+    Netem(#[from] NetemError),
     /// The probe before the flows.
     #[error(transparent)]
     Probe(#[from] ProbeError),
@@ -64,8 +73,8 @@ pub enum RunError {
 pub struct CellOutcome {
     /// What the ends saw.
     pub traffic: TrafficOutcome,
-    /// What the emulator saw.
-    pub emulator: EmulatorOutcome,
+    /// What the path saw.
+    pub path: PathSeen,
     /// RTT before the flows started, median.
     pub idle_rtt: Option<Duration>,
     /// Packets dropped by the devices, outside the model.
@@ -74,23 +83,93 @@ pub struct CellOutcome {
     pub left_alone: Vec<LeftAlone>,
     /// Sysctls as the kernel shows them after setting.
     pub applied: Vec<(String, String)>,
-    /// When the flows' time began, on the emulator's clock.
-    pub started: Instant,
     /// Why the figures must not be used; empty for a valid run.
     pub invalid: Vec<String>,
     /// Records written to the capture file, and left out.
     pub captured: Option<(u64, u64)>,
 }
 
-impl CellOutcome {
-    /// The data direction as the emulator saw it.
-    pub fn forward(&self) -> &DirectionOutcome {
-        &self.emulator.up
+/// What carried the packets, and its account of them.
+pub enum PathSeen {
+    /// Our own model in real time.
+    Model(Box<EmulatorOutcome>),
+    /// The kernel's netem.
+    Netem(Box<NetemOutcome>),
+}
+
+impl PathSeen {
+    /// The model's account, where it was the model.
+    pub fn model(&self) -> Option<&EmulatorOutcome> {
+        match self {
+            Self::Model(seen) => Some(seen),
+            Self::Netem(_) => None,
+        }
+    }
+}
+
+/// What carries the packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Carrier {
+    /// Our own model in real time, every packet accounted for.
+    #[default]
+    Model,
+    /// The kernel's netem.
+    Netem,
+}
+
+/// A path that is up, by either.
+enum Up {
+    Model(Session),
+    Netem(NetemSession),
+}
+
+/// What is left when it is down.
+struct Down {
+    path: PathSeen,
+    device_drops: u64,
+    left_alone: Vec<LeftAlone>,
+    applied: Vec<(String, String)>,
+}
+
+impl Up {
+    fn start(carrier: Carrier, setup: Setup<'_>) -> Result<Self, RunError> {
+        Ok(match carrier {
+            Carrier::Model => Self::Model(Session::start(setup)?),
+            Carrier::Netem => Self::Netem(NetemSession::start(setup)?),
+        })
     }
 
-    /// The direction of acknowledgements.
-    pub fn back(&self) -> &DirectionOutcome {
-        &self.emulator.down
+    fn ends(&self) -> (&NetNs, &NetNs) {
+        match self {
+            Self::Model(session) => (&session.world.client, &session.world.server),
+            Self::Netem(session) => (&session.client, &session.server),
+        }
+    }
+
+    fn clock(&self) -> Clock {
+        match self {
+            Self::Model(session) => session.clock,
+            Self::Netem(session) => session.clock,
+        }
+    }
+
+    fn finish(self) -> Result<Down, RunError> {
+        match self {
+            Self::Model(session) => {
+                let (world, seen) = session.finish();
+                Ok(Down {
+                    device_drops: world.device_drops().map_err(SessionError::from)?,
+                    path: PathSeen::Model(Box::new(seen)),
+                    left_alone: world.left_alone,
+                    applied: world.applied,
+                })
+            }
+            Self::Netem(mut session) => {
+                let (left_alone, applied) = (take(&mut session.left_alone), take(&mut session.applied));
+                let seen = session.finish()?;
+                Ok(Down { device_drops: seen.device_dropped, path: PathSeen::Netem(Box::new(seen)), left_alone, applied })
+            }
+        }
     }
 }
 
@@ -116,67 +195,54 @@ pub fn run_cell(
             (Some(captures), Some(writer))
         }
     };
-    let session = Session::start(Setup {
-        forward: &cell.forward,
-        back: &cell.back,
-        data_from: DataFrom::Client,
-        seed: cell.seed,
-        mtu: scenario.path.mtu,
-        sysctls: &sysctls,
-        flows: flows.len() as u16,
-        probe: true,
-        log_packets: options.log_packets,
-        capture,
-    })?;
-    check_controls(&session, &flows, cell)?;
+    let session = Up::start(
+        options.carrier,
+        Setup {
+            forward: &cell.forward,
+            back: &cell.back,
+            data_from: DataFrom::Client,
+            seed: cell.seed,
+            mtu: scenario.path.mtu,
+            sysctls: &sysctls,
+            flows: flows.len() as u16,
+            probe: true,
+            log_packets: options.log_packets,
+            capture,
+        },
+    )?;
+    let (client, server) = session.ends();
+    check_controls(client, &flows, cell)?;
     let plan = traffic_plan(&session, &flows, scenario, cell, options);
-    let ends = ProbePath {
-        client: &session.world.client,
-        server: &session.world.server,
-        client_addr: CLIENT.into(),
-        server_addr: SERVER.into(),
-    };
-    let idle = measure::probe::idle_rtt(&ends, PROBE, IDLE_PROBES, session.clock, &options.stop)?;
+    let ends = ProbePath { client, server, client_addr: CLIENT.into(), server_addr: SERVER.into() };
+    let idle = measure::probe::idle_rtt(&ends, PROBE, IDLE_PROBES, session.clock(), &options.stop)?;
     let mut idle: Vec<Duration> = idle.samples.iter().filter_map(|sample| sample.rtt).collect();
     idle.sort();
     let idle_rtt = idle.get(idle.len() / 2).copied();
-    let started = session.clock.now();
     let traffic = measure::traffic::run(&plan, on_progress)?;
-    let (world, emulator) = session.finish();
-    let device_drops = world.device_drops().map_err(SessionError::from)?;
+    let Down { path, device_drops, left_alone, applied } = session.finish()?;
     let captured = match writer {
         None => None,
         Some(writer) => {
             let file = options.pcap.map(|f| f.display().to_string()).unwrap_or_default();
             let written = writer.finish().map_err(|source| RunError::Capture { file, source })?;
-            Some((written, emulator.up.capture_left_out + emulator.down.capture_left_out))
+            let left_out = path.model().map_or(0, |seen| seen.up.capture_left_out + seen.down.capture_left_out);
+            Some((written, left_out))
         }
     };
-    let mut outcome = CellOutcome {
-        traffic,
-        emulator,
-        idle_rtt,
-        device_drops,
-        left_alone: world.left_alone,
-        applied: world.applied,
-        started,
-        invalid: Vec::new(),
-        captured,
-    };
-    outcome.invalid = why_invalid(&outcome, cell.rtt);
-    Ok(outcome)
+    let invalid = why_invalid(&traffic, &path, device_drops, cell.rtt);
+    Ok(CellOutcome { traffic, path, idle_rtt, device_drops, left_alone, applied, invalid, captured })
 }
 
-fn check_controls(session: &Session, flows: &[ExpandedFlow], cell: &Cell) -> Result<(), RunError> {
+fn check_controls(client: &NetNs, flows: &[ExpandedFlow], cell: &Cell) -> Result<(), RunError> {
     let wanted = flows.iter().map(|flow| flow.congestion_control.as_ref().unwrap_or(&cell.profile.congestion_control));
     for name in wanted {
-        session.world.client.run(|| cc::probe_version(name))??;
+        client.run(|| cc::probe_version(name))??;
     }
     Ok(())
 }
 
 fn traffic_plan(
-    session: &Session,
+    session: &Up,
     flows: &[ExpandedFlow],
     scenario: &Scenario,
     cell: &Cell,
@@ -196,30 +262,47 @@ fn traffic_plan(
         server_port,
         data_from: End::Client,
     });
+    let (client, server) = session.ends();
     TrafficPlan {
-        client: session.world.client.clone(),
-        server: session.world.server.clone(),
+        client: client.clone(),
+        server: server.clone(),
         client_addr: CLIENT.into(),
         server_addr: SERVER.into(),
         flows: plans.collect(),
         duration: scenario.run.duration,
         sample_every: SAMPLE_EVERY,
         probe: Some(PROBE),
-        clock: session.clock,
+        clock: session.clock(),
         stop: options.stop.clone(),
     }
 }
 
 /// Why a run's figures must not be used.
-fn why_invalid(outcome: &CellOutcome, rtt: Duration) -> Vec<String> {
-    let mut why = late_or_lossy(&outcome.emulator, outcome.device_drops, rtt);
-    if outcome.traffic.memory_pressure {
+fn why_invalid(traffic: &TrafficOutcome, path: &PathSeen, device_drops: u64, rtt: Duration) -> Vec<String> {
+    let mut why = match path {
+        PathSeen::Model(seen) => late_or_lossy(seen, device_drops, rtt),
+        PathSeen::Netem(seen) => netem_lossy(seen),
+    };
+    if traffic.memory_pressure {
         why.push("TCP ran short of the host's net.ipv4.tcp_mem".to_owned());
     }
-    for flow in &outcome.traffic.flows {
+    for flow in &traffic.flows {
         if let Some(error) = &flow.error {
             why.push(format!("flow {}: {error}", flow.label));
         }
+    }
+    why
+}
+
+/// Why netem makes a run invalid: packets lost elsewhere than at the bottleneck.
+fn netem_lossy(seen: &NetemOutcome) -> Vec<String> {
+    let mut why = Vec::new();
+    if seen.device_dropped > 0 {
+        why.push(format!("the kernel dropped {} packets between the hops (net.core.netdev_max_backlog)", seen.device_dropped));
+    }
+    let lines = seen.up.delay_line_dropped + seen.down.delay_line_dropped;
+    if lines > 0 {
+        why.push(format!("the delay lines dropped {lines} packets"));
     }
     why
 }

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use units::{Duration, Probability, Rate};
+use lab::run::Carrier;
+use units::{Duration, Probability};
 
 /// What to change about a scenario.
 #[derive(Args, Debug, Clone, Default)]
@@ -63,19 +64,23 @@ pub enum EmulatorKind {
     Netem,
 }
 
-/// A path given on the command line.
-#[derive(Args, Debug, Clone)]
-#[command(next_help_heading = "Path")]
-pub struct AdHocPath {
-    /// Bottleneck bandwidth, e.g. `100mbit`
-    #[arg(long, value_name = "RATE", value_parser = quantity::<Rate>)]
-    pub rate: Rate,
-    /// Mean number of packets lost in a row; without it every packet is lost for itself
-    #[arg(long, value_name = "PACKETS")]
-    pub burst: Option<String>,
-    /// Largest IP packet
-    #[arg(long, value_name = "BYTES", default_value_t = 1500)]
-    pub mtu: u16,
+impl EmulatorKind {
+    /// Its name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Model => "tun",
+            Self::Netem => "netem",
+        }
+    }
+}
+
+impl From<EmulatorKind> for Carrier {
+    fn from(kind: EmulatorKind) -> Self {
+        match kind {
+            EmulatorKind::Model => Self::Model,
+            EmulatorKind::Netem => Self::Netem,
+        }
+    }
 }
 
 /// Reads a quantity; the error says what is wrong and what to write instead.

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use host::tcp::SetCongestionControlError;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use lab::run::{Options, run_cell};
+use lab::run::{Options, PathSeen, run_cell};
 use measure::stats;
 use measure::traffic::{Progress, StopFlag};
 use report::{Interval, Kernel, LabReport};
@@ -34,7 +34,7 @@ pub fn run(scenarios: &[Scenario], outputs: &Outputs, emulator: EmulatorKind) ->
     let stop = stop::on_signal()?;
     let runs: usize = plans.iter().map(|(_, cells)| cells.len()).sum();
     let mut report = new_report();
-    report.scenarios = scenarios.iter().map(|scenario| fill::scenario_report(scenario, "tun")).collect();
+    report.scenarios = scenarios.iter().map(|scenario| fill::scenario_report(scenario, emulator.name())).collect();
     let bar = Bar::new(&plans);
     let begun = Instant::now();
     let mut done = 0;
@@ -46,7 +46,7 @@ pub fn run(scenarios: &[Scenario], outputs: &Outputs, emulator: EmulatorKind) ->
                 break 'all;
             }
             let pcap = outputs.pcap.as_deref().map(|file| numbered(file, done, runs));
-            let options = Options { pcap: pcap.as_deref(), log_packets: false, stop: StopFlag::from(stop.clone()) };
+            let options = Options { pcap: pcap.as_deref(), log_packets: false, carrier: emulator.into(), stop: StopFlag::from(stop.clone()) };
             let started_after = begun.elapsed();
             bar.cell(done, runs, scenario, cell);
             match run_cell(scenario, cell, &options, &mut |progress| bar.progress(progress)) {
@@ -77,7 +77,6 @@ pub fn run(scenarios: &[Scenario], outputs: &Outputs, emulator: EmulatorKind) ->
             None => format!("stopped by a signal in run {} of {runs}", done.max(1)),
         });
     }
-    let _ = emulator;
     finish(&mut report, outputs)?;
     match failure {
         Some(error) => Err(Failure::failed(error)),
@@ -158,7 +157,11 @@ fn warn_once(report: &mut LabReport, outcome: &lab::run::CellOutcome) {
             keys.join(", ")
         ));
     }
-    if !outcome.emulator.realtime {
+    if let PathSeen::Netem(seen) = &outcome.path {
+        seen.notes.iter().cloned().for_each(&mut add);
+        add("netem counts random loss and a full queue as one number, and does not say how late it was".to_owned());
+    }
+    if outcome.path.model().is_some_and(|seen| !seen.realtime) {
         add("the emulator ran without real-time priority (root has it): expect more runs marked invalid on a busy machine".to_owned());
     }
     if let Some((_, left_out @ 1..)) = outcome.captured {

@@ -4,7 +4,8 @@ use host::cc::{CcKind, CcVersion};
 use lab::emulator::EmulatorOutcome;
 use lab::lateness::Lateness;
 use lab::record::Record;
-use lab::run::CellOutcome;
+use lab::netem::{NetemDirection, NetemOutcome};
+use lab::run::{CellOutcome, PathSeen};
 use measure::stats;
 use measure::traffic::FlowOutcome;
 use path::{Counters, Discipline, LinkConfig, LossModel, QueueLimit, RateModel};
@@ -154,14 +155,21 @@ pub fn run_report(
     let flow_reports: Vec<FlowReport> =
         flows.iter().zip(&traffic.flows).map(|(flow, seen)| flow_report(flow, seen, cell, outcome, window)).collect();
     let bulk: Vec<&FlowReport> = flow_reports.iter().filter(|flow| flow.traffic == FlowTraffic::Bulk).collect();
-    let forward = outcome.forward();
-    let counters = forward.counters;
-    let probes = traffic.probes.as_ref();
-    let loaded: Vec<Duration> = probes
-        .map(|p| p.samples.iter().filter(|s| s.sent_at >= window.0).filter_map(|s| s.rtt).collect())
-        .unwrap_or_default();
-    let waits: Vec<Duration> =
-        forward.record.probe_sojourns.iter().filter(|(at, _)| *at >= window.0).map(|(_, wait)| *wait).collect();
+    let probes = traffic.probes.as_ref().map_or(&[][..], |probes| &probes.samples);
+    let loaded: Vec<Duration> =
+        probes.iter().filter(|sample| sample.sent_at >= window.0).filter_map(|sample| sample.rtt).collect();
+    let waits: Vec<Duration> = match &outcome.path {
+        PathSeen::Model(seen) => {
+            let sojourns = seen.up.record.probe_sojourns.iter();
+            sojourns.filter(|(at, _)| *at >= window.0).map(|(_, wait)| *wait).collect()
+        }
+        // Beyond the propagation delay, by the clock instead of the model.
+        PathSeen::Netem(_) => probes
+            .iter()
+            .filter(|sample| sample.sent_at >= window.0)
+            .filter_map(|sample| Some(sample.one_way? - cell.forward.delay))
+            .collect(),
+    };
     RunReport {
         congestion_control_version: traffic.flows.iter().find_map(|flow| flow.cc_version.as_ref()).and_then(version),
         started_after_s: started_after.as_secs_f64(),
@@ -179,10 +187,16 @@ pub fn run_report(
         queueing_delay_ms: delay_percentiles(&waits),
         retransmitted_segments: sum(flow_reports.iter().filter_map(|flow| flow.retransmitted_segments)),
         completion_s: completion(&flow_reports, flows),
-        drops: drop_counts(&counters),
-        marks: counters.marked,
+        drops: match &outcome.path {
+            PathSeen::Model(seen) => drop_counts(&seen.up.counters),
+            PathSeen::Netem(seen) => DropCounts { unattributed: seen.up.dropped, ..DropCounts::default() },
+        },
+        marks: outcome.path.model().map_or(0, |seen| seen.up.counters.marked),
         flows: flow_reports,
-        emulator: Some(emulator_report(&outcome.emulator, outcome.device_drops)),
+        emulator: Some(match &outcome.path {
+            PathSeen::Model(seen) => emulator_report(seen, outcome.device_drops),
+            PathSeen::Netem(seen) => netem_report(seen),
+        }),
         series: run_series(outcome),
         ..empty_run(scenario, cell)
     }
@@ -241,6 +255,7 @@ pub fn drop_counts(counters: &Counters) -> DropCounts {
         overflow: counters.dropped_overflow,
         aqm: counters.dropped_aqm,
         policer: counters.dropped_policer,
+        unattributed: 0,
     }
 }
 
@@ -311,15 +326,29 @@ fn flow_series(seen: &FlowOutcome, started: Instant) -> FlowSeries {
 fn run_series(outcome: &CellOutcome) -> RunSeries {
     let started = outcome.traffic.started_at;
     let at = |instant: Instant| Instant::from_nanos(instant.since(started).as_nanos());
-    let record = &outcome.forward().record;
     let probes = outcome.traffic.probes.iter().flat_map(|probes| &probes.samples);
     let rtt = probes.filter_map(|sample| Some((at(sample.sent_at), sample.rtt?.as_millis_f64())));
-    let drops = |cause: usize| buckets(record, started, move |bucket| f64::from(bucket.drops[cause])).sums(MAX_POINTS);
-    RunSeries {
-        rtt_under_load_ms: Series::from_points(rtt).extremes(MAX_POINTS),
-        queue_depth_bytes: buckets(record, started, |bucket| bucket.queue_max_bytes as f64).extremes(MAX_POINTS),
-        drops_packets: DropSeries { random: drops(0), overflow: drops(1), aqm: drops(2), policer: drops(3) },
-        marks_packets: buckets(record, started, |bucket| f64::from(bucket.marks)).sums(MAX_POINTS),
+    let rtt_under_load_ms = Series::from_points(rtt).extremes(MAX_POINTS);
+    match &outcome.path {
+        PathSeen::Model(seen) => {
+            let record = &seen.up.record;
+            let drops = |cause: usize| buckets(record, started, move |b| f64::from(b.drops[cause])).sums(MAX_POINTS);
+            RunSeries {
+                rtt_under_load_ms,
+                queue_depth_bytes: buckets(record, started, |b| b.queue_max_bytes as f64).extremes(MAX_POINTS),
+                drops_packets: DropSeries { random: drops(0), overflow: drops(1), aqm: drops(2), policer: drops(3) },
+                marks_packets: buckets(record, started, |b| f64::from(b.marks)).sums(MAX_POINTS),
+            }
+        }
+        PathSeen::Netem(seen) => {
+            let samples = seen.up.samples.iter().filter(|sample| sample.at >= started);
+            let depth = samples.map(|sample| (at(sample.at), sample.bytes.as_u64() as f64));
+            RunSeries {
+                rtt_under_load_ms,
+                queue_depth_bytes: Series::from_points(depth).extremes(MAX_POINTS),
+                ..RunSeries::default()
+            }
+        }
     }
 }
 
@@ -343,6 +372,17 @@ pub fn emulator_report(emulator: &EmulatorOutcome, device_drops: u64) -> Emulato
         intake_us: Some(both(&up.intake, &down.intake)),
         packets: up.counters.offered + down.counters.offered,
         outside_drops: device_drops + up.outside.refused + down.outside.refused,
+    }
+}
+
+fn netem_report(seen: &NetemOutcome) -> EmulatorReport {
+    let packets = |direction: &NetemDirection| direction.sent_packets + direction.dropped;
+    EmulatorReport {
+        kind: "netem".to_owned(),
+        lateness_us: None,
+        intake_us: None,
+        packets: packets(&seen.up) + packets(&seen.down),
+        outside_drops: seen.device_dropped + seen.up.delay_line_dropped + seen.down.delay_line_dropped,
     }
 }
 

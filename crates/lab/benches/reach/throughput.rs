@@ -47,6 +47,7 @@ fn largest_memory_mib() -> Result<u64, Box<dyn std::error::Error>> {
 }
 
 fn lateness(outcome: &CellOutcome) -> String {
-    let (up, down) = (&outcome.emulator.up.lateness, &outcome.emulator.down.lateness);
+    let Some(seen) = outcome.path.model() else { return String::new() };
+    let (up, down) = (&seen.up.lateness, &seen.down.lateness);
     format!("late p99.9 {} / {}, at most {} / {}", up.quantile(0.999), down.quantile(0.999), up.max(), down.max())
 }

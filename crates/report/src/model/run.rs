@@ -141,6 +141,9 @@ pub struct DropCounts {
     pub aqm: u64,
     /// By the policer.
     pub policer: u64,
+    /// By a path that does not say for which cause: the kernel's netem.
+    #[serde(default)]
+    pub unattributed: u64,
 }
 
 /// What a flow sends.

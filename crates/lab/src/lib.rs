@@ -12,6 +12,7 @@
 //!   crate, and neighbours that survive leave together again.
 //! - [`emulator`]: the thread that drives both directions in real time and measures how late it was.
 //! - [`session`], [`run`]: a path that is up; one cell of a scenario over it.
+//! - [`netem`]: the same ends with the kernel's netem between them instead, for the paths that netem can emulate faithfully.
 //! - [`record`], [`lateness`], [`capture`]: what happened.
 #![warn(unsafe_code)]
 
@@ -23,6 +24,7 @@ pub mod direction;
 pub mod emulator;
 pub mod frame;
 pub mod lateness;
+pub mod netem;
 pub mod record;
 pub mod run;
 pub mod session;

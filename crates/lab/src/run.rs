@@ -167,7 +167,12 @@ impl Up {
             Self::Netem(mut session) => {
                 let (left_alone, applied) = (take(&mut session.left_alone), take(&mut session.applied));
                 let seen = session.finish()?;
-                Ok(Down { device_drops: seen.device_dropped, path: PathSeen::Netem(Box::new(seen)), left_alone, applied })
+                Ok(Down {
+                    device_drops: seen.device_dropped,
+                    path: PathSeen::Netem(Box::new(seen)),
+                    left_alone,
+                    applied,
+                })
             }
         }
     }
@@ -298,7 +303,10 @@ fn why_invalid(traffic: &TrafficOutcome, path: &PathSeen, device_drops: u64, rtt
 fn netem_lossy(seen: &NetemOutcome) -> Vec<String> {
     let mut why = Vec::new();
     if seen.device_dropped > 0 {
-        why.push(format!("the kernel dropped {} packets between the hops (net.core.netdev_max_backlog)", seen.device_dropped));
+        why.push(format!(
+            "the kernel dropped {} packets between the hops (net.core.netdev_max_backlog)",
+            seen.device_dropped
+        ));
     }
     let lines = seen.up.delay_line_dropped + seen.down.delay_line_dropped;
     if lines > 0 {

@@ -46,7 +46,12 @@ pub fn run(scenarios: &[Scenario], outputs: &Outputs, emulator: EmulatorKind) ->
                 break 'all;
             }
             let pcap = outputs.pcap.as_deref().map(|file| numbered(file, done, runs));
-            let options = Options { pcap: pcap.as_deref(), log_packets: false, carrier: emulator.into(), stop: StopFlag::from(stop.clone()) };
+            let options = Options {
+                pcap: pcap.as_deref(),
+                log_packets: false,
+                carrier: emulator.into(),
+                stop: StopFlag::from(stop.clone()),
+            };
             let started_after = begun.elapsed();
             bar.cell(done, runs, scenario, cell);
             match run_cell(scenario, cell, &options, &mut |progress| bar.progress(progress)) {

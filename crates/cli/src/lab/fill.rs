@@ -3,8 +3,8 @@
 use host::cc::{CcKind, CcVersion};
 use lab::emulator::EmulatorOutcome;
 use lab::lateness::Lateness;
-use lab::record::Record;
 use lab::netem::{NetemDirection, NetemOutcome};
+use lab::record::Record;
 use lab::run::{CellOutcome, PathSeen};
 use measure::stats;
 use measure::traffic::FlowOutcome;

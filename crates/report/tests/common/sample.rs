@@ -130,7 +130,7 @@ fn run(shape: &Shape, repeat: u32, started_after_s: f64) -> RunReport {
         completion_s: None,
         first_contentful_paint_ms: None,
         page_load_ms: None,
-        drops: DropCounts { random, overflow, aqm: 0, policer: 0 },
+        drops: DropCounts { random, overflow, aqm: 0, policer: 0, unattributed: 0 },
         marks: 0,
         emulator: Some(EmulatorReport {
             kind: "tun".to_owned(),

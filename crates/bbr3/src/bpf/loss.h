@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Lost packets, one at a time: did this one take the loss of its flight above the threshold? draft, "Probing for Bandwidth In ProbeBW".
+ *
+ * A stock kernel calls no one as it marks a packet lost. But the marks of an ACK are known as its cong_control runs, and RACK marks what
+ * was sent right before the packet just delivered: that packet's ring entry stands for theirs.
+ */
+#ifndef BBR3_LOSS_H
+#define BBR3_LOSS_H
+
+#include "bounds.h"
+#include "cwnd.h"
+#include "kernel.h"
+#include "model.h"
+#include "params.h"
+#include "probe_bw.h"
+#include "ring.h"
+#include "state.h"
+
+/* draft, SaveStateUponLoss(): once for each recovery episode, before anything is cut. */
+static __always_inline void save_state_upon_loss(struct bbr3_state *b, u32 cwnd)
+{
+	if (b->loss_in_episode)
+		return;
+	b->loss_in_episode = true;
+	save_cwnd(b, cwnd);
+	b->undo_mode = NO_MODE;
+	b->undo_bw_lo = b->bw_lo;
+	b->undo_inflight_lo = b->inflight_lo;
+	b->undo_inflight_hi = b->inflight_hi;
+}
+
+/* draft, NoteLoss(): the first loss of a round starts the loss clock, at this value of `delivered`. */
+static __always_inline void note_loss(struct bbr3_state *b, u32 delivered)
+{
+	if (!b->loss_in_round)
+		b->loss_round_delivered = delivered;
+	b->loss_in_round = true;
+}
+
+/*
+ * draft, InflightAtLoss(): packets in flight as the loss rate crossed the threshold, for a lost packet sent as the last of
+ * `tx_in_flight`, `lost` packets of which are lost. Solves (lost before + x) / (in flight before + x) = threshold.
+ */
+static __always_inline u32 inflight_at_loss(u32 tx_in_flight, u32 lost)
+{
+	u32 before_it = tx_in_flight - 1, lost_before_it = lost - 1;
+	u32 budget = (u32)(((u64)before_it * knobs.loss_thresh + UNIT - 1) >> UNIT_SHIFT);
+
+	if (lost_before_it >= budget || knobs.loss_thresh >= UNIT)
+		return before_it;
+	return before_it + (u32)(((u64)(budget - lost_before_it) << UNIT_SHIFT) / (UNIT - knobs.loss_thresh));
+}
+
+/*
+ * draft, HandleLostPacket(), for `newly_lost` packets in a row sent as part of a flight of `tx_in_flight`, of which `lost_before` had
+ * been lost already: finds the first that goes too high.
+ */
+static __always_inline void handle_lost_packets(struct tcp_sock *tp, struct bbr3_state *b, u32 tx_in_flight, u32 lost_before,
+						u32 newly_lost, bool is_app_limited, u32 cwnd)
+{
+	u32 tolerated, needed;
+
+	if (!b->bw_probe_samples || !tx_in_flight)
+		return;
+	tolerated = has_selective_acks(tp) ? scale(tx_in_flight, knobs.loss_thresh) : 0;
+	needed = lost_before > tolerated ? 1 : tolerated - lost_before + 1;
+	if (needed > newly_lost)
+		return;
+	handle_inflight_too_high(tp, b, inflight_at_loss(tx_in_flight, lost_before + needed), is_app_limited, cwnd);
+}
+
+/* How much earlier than the packet just delivered a packet marked lost may have been sent: RACK's reordering window, microseconds. */
+static __always_inline u32 reordering_window_us(struct tcp_sock *tp)
+{
+	if (!tp->reord_seen)
+		return 0;
+	return (u32)min_u64((u64)(kernel_min_rtt(tp) >> 2) * tp->rack.reo_wnd_steps, tp->srtt_us >> 3);
+}
+
+/* For each ACK with news of loss; `lost_before` is tcp_sock.lost without it. */
+static __always_inline void handle_losses_of_ack(struct tcp_sock *tp, struct bbr3_state *b, struct bbr3_ring *ring,
+						 const struct sample *s)
+{
+	/* Timers mark between ACKs: the clock then starts where it stood. */
+	bool by_timer = s->newly_lost > s->ack_losses;
+	struct ring_entry *entry;
+	u32 tx_in_flight = s->tx_in_flight, since_sent, earlier;
+
+	save_state_upon_loss(b, tp->snd_cwnd);
+	note_loss(b, by_timer ? tp->delivered - s->acked_sacked : tp->delivered);
+	if (!b->bw_probe_samples || !s->tx_in_flight)
+		return;
+	since_sent = s->lost;
+	earlier = (u32)((u64)bounded_bw(b) * reordering_window_us(tp) >> BW_SHIFT);
+	if (earlier) {
+		entry = ring_find(ring, s->prior_delivered - earlier);
+		if (entry) {
+			tx_in_flight = entry->in_flight;
+			since_sent = tp->lost - entry->lost;
+		}
+	}
+	handle_lost_packets(tp, b, tx_in_flight, since_sent > s->newly_lost ? since_sent - s->newly_lost : 0, s->newly_lost,
+			    s->is_app_limited, tp->snd_cwnd);
+}
+
+#endif

@@ -5,7 +5,7 @@
 #ifndef BBR3_ACK_AGGREGATION_H
 #define BBR3_ACK_AGGREGATION_H
 
-#include "kernel.h"
+#include "conn.h"
 #include "model.h"
 #include "params.h"
 #include "state.h"
@@ -44,7 +44,7 @@ static __always_inline void rotate_extra_acked(struct bbr3_state *b)
 }
 
 /* draft, UpdateACKAggregation(). */
-static __always_inline void update_ack_aggregation(struct tcp_sock *tp, struct bbr3_state *b, const struct sample *s)
+static __always_inline void update_ack_aggregation(struct conn *c, struct bbr3_state *b, const struct sample *s)
 {
 	u64 elapsed_us, expected;
 	u32 extra, *slot;
@@ -54,15 +54,15 @@ static __always_inline void update_ack_aggregation(struct tcp_sock *tp, struct b
 	if (b->round_start)
 		rotate_extra_acked(b);
 
-	elapsed_us = tp->delivered_mstamp > b->ack_epoch_stamp ? tp->delivered_mstamp - b->ack_epoch_stamp : 0;
+	elapsed_us = c->delivered_us > b->ack_epoch_stamp ? c->delivered_us - b->ack_epoch_stamp : 0;
 	expected = (u64)bounded_bw(b) * elapsed_us >> BW_SHIFT;
 	if (b->ack_epoch_acked <= expected || b->ack_epoch_acked + s->acked_sacked >= ACK_EPOCH_RESET) {
-		start_ack_epoch(b, tp->delivered_mstamp);
+		start_ack_epoch(b, c->delivered_us);
 		expected = 0;
 	}
 	b->ack_epoch_acked = min_u32(b->ack_epoch_acked + s->acked_sacked, ACK_EPOCH_MAX);
 	/* Not below zero: an epoch that goes on had more acknowledged than expected. */
-	extra = min_u32(b->ack_epoch_acked - (u32)expected, tp->snd_cwnd);
+	extra = min_u32(b->ack_epoch_acked - (u32)expected, c->cwnd);
 	slot = &b->extra_acked[b->extra_acked_slot & 1];
 	*slot = max_u32(*slot, extra);
 }

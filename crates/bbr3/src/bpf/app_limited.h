@@ -9,7 +9,7 @@
 #ifndef BBR3_APP_LIMITED_H
 #define BBR3_APP_LIMITED_H
 
-#include "kernel.h"
+#include "conn.h"
 #include "params.h"
 #include "state.h"
 
@@ -17,12 +17,12 @@
 #define SMALLEST_SKB_TRUESIZE 576
 
 /* draft, MarkConnectionAppLimited(): all that is sent until `in_flight` packets more than `delivered` are delivered. */
-static __always_inline void mark_app_limited(struct tcp_sock *tp, struct bbr3_state *b, u32 delivered, u32 in_flight)
+static __always_inline void mark_app_limited(struct conn *c, struct bbr3_state *b, u32 delivered, u32 in_flight)
 {
 	u32 until = delivered + in_flight;
 
 	if (features.app_limited_writable) {
-		tp->app_limited = until ? until : 1;
+		c->app_limited = until ? until : 1;
 		return;
 	}
 	if (!b->app_limited_mark) {
@@ -33,9 +33,9 @@ static __always_inline void mark_app_limited(struct tcp_sock *tp, struct bbr3_st
 }
 
 /* Is the connection application-limited now? */
-static __always_inline bool is_conn_app_limited(struct tcp_sock *tp, const struct bbr3_state *b)
+static __always_inline bool is_conn_app_limited(struct conn *c, const struct bbr3_state *b)
 {
-	return tp->app_limited || b->app_limited_mark;
+	return c->app_limited || b->app_limited_mark;
 }
 
 /* Was a packet sent at this value of `delivered` application-limited? Only for the mark kept here. */
@@ -56,14 +56,14 @@ static __always_inline void expire_app_limited(struct bbr3_state *b, u32 prior_d
  * draft, CheckIfApplicationLimited(), as at the beginning of this ACK: no data to send, nothing below TCP, room in the window, and
  * all that was lost is sent again.
  */
-static __always_inline void check_app_limited(struct tcp_sock *tp, struct bbr3_state *b, const struct sample *s)
+static __always_inline void check_app_limited(struct conn *c, struct bbr3_state *b, const struct sample *s)
 {
-	u32 lost_before = tp->lost_out > s->ack_losses ? tp->lost_out - s->ack_losses : 0;
+	u32 lost_before = c->lost_out > s->ack_losses ? c->lost_out - s->ack_losses : 0;
 
-	if (tp->write_seq - tp->snd_nxt < tp->mss_cache &&
-	    tcp_to_sock(tp)->sk_wmem_alloc.refs.counter - 1 < SMALLEST_SKB_TRUESIZE &&
-	    s->prior_in_flight < tp->snd_cwnd && lost_before <= tp->retrans_out)
-		mark_app_limited(tp, b, tp->delivered - s->acked_sacked, s->prior_in_flight);
+	if (c->unsent_bytes < c->mss &&
+	    c->queued_bytes < SMALLEST_SKB_TRUESIZE &&
+	    s->prior_in_flight < c->cwnd && lost_before <= c->retrans_out)
+		mark_app_limited(c, b, c->delivered - s->acked_sacked, s->prior_in_flight);
 }
 
 #endif

@@ -3,6 +3,7 @@
  * BBRv3 as a BPF struct_ops congestion control: the callbacks the kernel knows, the maps, and nothing of the algorithm.
  */
 #include "algorithm.h"
+#include "kernel.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
@@ -64,7 +65,7 @@ static __always_inline void count(u32 what)
 		__sync_fetch_and_add(&totals.counts[what], 1);
 }
 
-static __noinline void report_transition(struct tcp_sock *tp, struct bbr3_state *b, u32 from, u32 to)
+static __always_inline void report_transition(struct conn *c, struct bbr3_state *b, u32 from, u32 to)
 {
 	if (to < NO_MODE)
 		__sync_fetch_and_add(&totals.transitions[to], 1);
@@ -92,6 +93,7 @@ static __always_inline bool start(struct tcp_sock *tp)
 {
 	struct bbr3_state *b = bpf_sk_storage_get(&bbr3_state, tp, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 	struct bbr3_ring *ring;
+	struct conn c;
 
 	if (!b)
 		return false;
@@ -100,7 +102,12 @@ static __always_inline bool start(struct tcp_sock *tp)
 		bpf_sk_storage_delete(&bbr3_state, tp);
 		return false;
 	}
-	on_init(tp, b, ring);
+	read_conn(tp, &c);
+	on_init(&c, b, ring);
+	update_monitor(&c, b);
+	write_conn(tp, &c);
+	if (tcp_to_sock(tp)->sk_pacing_status == SK_PACING_NONE)
+		tcp_to_sock(tp)->sk_pacing_status = SK_PACING_NEEDED;
 	tp->inet_conn.icsk_ca_priv[0] = SOCKET_READY;
 	return true;
 }
@@ -109,7 +116,7 @@ static __always_inline bool start(struct tcp_sock *tp)
 static __noinline void degraded_ack(struct tcp_sock *tp, const struct rate_sample *rs)
 {
 	u64 acks = tp->inet_conn.icsk_ca_priv[0] >> 32;
-	u32 state = ca_state(tp);
+	u32 state = read_bits(tp, inet_conn.icsk_ca_state);
 
 	if (acks >= RETRY_ACKS && start(tp)) {
 		count(COUNT_RECOVERED);
@@ -158,6 +165,8 @@ int bbr3_cong_control(u64 *ctx)
 	struct bbr3_state *b;
 	struct bbr3_ring *ring;
 	u32 status = socket_status(tp);
+	struct conn c;
+	struct ack ack;
 
 	/* The barriers keep the compiler from merging the loads into arithmetic on ctx, which the verifier refuses. */
 	if (features.cong_control_four_args) {
@@ -179,9 +188,12 @@ int bbr3_cong_control(u64 *ctx)
 	ring = ring_of(tp);
 	if (!ring)
 		return 0;
-	on_ack(tp, b, ring, rs);
+	read_conn(tp, &c);
+	read_ack(rs, &ack);
+	on_ack(&c, b, ring, &ack);
+	write_conn(tp, &c);
 	if (b->round_start) {
-		update_monitor(tp, b);
+		update_monitor(&c, b);
 		__sync_fetch_and_add(&totals.counts[COUNT_ACK], b->acks);
 		b->acks = 0;
 	}
@@ -194,7 +206,7 @@ int bbr3_in_ack(u64 *ctx)
 	struct tcp_sock *tp = (struct tcp_sock *)ctx[0];
 	struct bbr3_state *b;
 
-	if (!has_tlp_retrans(tp))
+	if (!tp->tlp_high_seq || !read_bits(tp, tlp_retrans))
 		return 0;
 	b = state_of(tp);
 	if (b)
@@ -207,11 +219,12 @@ int bbr3_ssthresh(u64 *ctx)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)ctx[0];
 	struct bbr3_state *b = state_of(tp);
+	struct conn c;
 
-	if (b)
-		return on_ssthresh(tp, b);
-	return tcp_reno_ssthresh(tcp_to_sock(tp));
-}
+	if (!b)
+		return tcp_reno_ssthresh(tcp_to_sock(tp));
+	read_conn(tp, &c);
+	return on_ssthresh(&c, b);}
 
 SEC("struct_ops/bbr3_set_state")
 int bbr3_set_state(u64 *ctx)
@@ -220,12 +233,16 @@ int bbr3_set_state(u64 *ctx)
 	u8 new_state = (u8)ctx[1];
 	struct bbr3_state *b = state_of(tp);
 	struct bbr3_ring *ring;
+	struct conn c;
 
 	if (!b)
 		return 0;
 	ring = ring_of(tp);
-	if (ring)
-		on_set_state(tp, b, ring, new_state);
+	if (!ring)
+		return 0;
+	read_conn(tp, &c);
+	on_set_state(&c, b, ring, new_state);
+	write_conn(tp, &c);
 	return 0;
 }
 
@@ -234,18 +251,24 @@ int bbr3_undo_cwnd(u64 *ctx)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)ctx[0];
 	struct bbr3_state *b = state_of(tp);
+	struct conn c;
 
-	if (b)
-		return on_undo(tp, b);
-	return tcp_reno_undo_cwnd(tcp_to_sock(tp));
+	if (!b)
+		return tcp_reno_undo_cwnd(tcp_to_sock(tp));
+	read_conn(tp, &c);
+	return on_undo(&c, b);
 }
 
 static __always_inline void tx_start(struct tcp_sock *tp)
 {
 	struct bbr3_state *b = state_of(tp);
+	struct conn c;
 
-	if (b)
-		on_tx_start(tp, b);
+	if (!b)
+		return;
+	read_conn(tp, &c);
+	on_tx_start(&c, b);
+	write_conn(tp, &c);
 }
 
 SEC("struct_ops/bbr3_cwnd_event")

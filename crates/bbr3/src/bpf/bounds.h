@@ -7,7 +7,7 @@
 #ifndef BBR3_BOUNDS_H
 #define BBR3_BOUNDS_H
 
-#include "kernel.h"
+#include "conn.h"
 #include "model.h"
 #include "params.h"
 #include "state.h"
@@ -19,11 +19,11 @@ static __always_inline bool exceeds(u32 lost, u32 tx_in_flight, u32 thresh)
 }
 
 /* draft, IsInflightTooHigh(). A connection without SACK sees one loss per round trip at most: any is too many. */
-static __always_inline bool is_inflight_too_high(struct tcp_sock *tp, u32 lost, u32 tx_in_flight, u32 thresh)
+static __always_inline bool is_inflight_too_high(struct conn *c, u32 lost, u32 tx_in_flight, u32 thresh)
 {
 	if (!lost)
 		return false;
-	if (!has_selective_acks(tp))
+	if (!c->has_sack)
 		return true;
 	return tx_in_flight && exceeds(lost, tx_in_flight, thresh);
 }
@@ -44,7 +44,7 @@ static __always_inline void reset_lower_bounds(struct bbr3_state *b)
 }
 
 /* draft, UpdateLatestDeliverySignals(). */
-static __always_inline void update_latest_delivery_signals(struct tcp_sock *tp, struct bbr3_state *b, const struct sample *s)
+static __always_inline void update_latest_delivery_signals(struct conn *c, struct bbr3_state *b, const struct sample *s)
 {
 	b->loss_round_start = false;
 	if (!is_valid(s))
@@ -52,7 +52,7 @@ static __always_inline void update_latest_delivery_signals(struct tcp_sock *tp, 
 	b->bw_latest = max_u32(b->bw_latest, s->bw);
 	b->inflight_latest = max_u32(b->inflight_latest, s->delivered);
 	if (!before(s->prior_delivered, b->loss_round_delivered)) {
-		b->loss_round_delivered = tp->delivered;
+		b->loss_round_delivered = c->delivered;
 		b->loss_round_start = true;
 	}
 }
@@ -70,7 +70,7 @@ static __always_inline void advance_latest_delivery_signals(struct bbr3_state *b
 }
 
 /* draft, InitLowerBounds() and LossLowerBounds(): adapt once per round with loss, each bound by its own threshold. */
-static __always_inline void adapt_lower_bounds(struct tcp_sock *tp, struct bbr3_state *b, const struct sample *s)
+static __always_inline void adapt_lower_bounds(struct conn *c, struct bbr3_state *b, const struct sample *s)
 {
 	if (is_probing_bw(b) || !b->loss_in_round)
 		return;
@@ -82,13 +82,13 @@ static __always_inline void adapt_lower_bounds(struct tcp_sock *tp, struct bbr3_
 	}
 	if (!knobs.inflight_lo_loss_thresh || exceeds(s->lost, s->tx_in_flight, knobs.inflight_lo_loss_thresh)) {
 		if (b->inflight_lo == INFINITE)
-			b->inflight_lo = tp->snd_cwnd;
+			b->inflight_lo = c->cwnd;
 		b->inflight_lo = max_u32(b->inflight_latest, scale(b->inflight_lo, UNIT - knobs.beta));
 	}
 }
 
 /* draft, UpdateCongestionSignals(). */
-static __always_inline void update_congestion_signals(struct tcp_sock *tp, struct bbr3_state *b, const struct sample *s)
+static __always_inline void update_congestion_signals(struct conn *c, struct bbr3_state *b, const struct sample *s)
 {
 	if (!is_valid(s))
 		return;
@@ -97,7 +97,7 @@ static __always_inline void update_congestion_signals(struct tcp_sock *tp, struc
 		b->loss_in_round = true;
 	if (!b->loss_round_start)
 		return;
-	adapt_lower_bounds(tp, b, s);
+	adapt_lower_bounds(c, b, s);
 	b->loss_in_round = false;
 }
 

@@ -6,7 +6,7 @@
 #define BBR3_CWND_H
 
 #include "ack_aggregation.h"
-#include "kernel.h"
+#include "conn.h"
 #include "model.h"
 #include "params.h"
 #include "state.h"
@@ -40,29 +40,29 @@ static __always_inline u32 bound_cwnd_for_model(const struct bbr3_state *b, u32 
 }
 
 /* Every upper bound on `cwnd`: the socket's, PROBE_RTT's and the model's. */
-static __always_inline u32 bound_cwnd(struct tcp_sock *tp, const struct bbr3_state *b, u32 cwnd)
+static __always_inline u32 bound_cwnd(struct conn *c, const struct bbr3_state *b, u32 cwnd)
 {
-	cwnd = min_u32(cwnd, tp->snd_cwnd_clamp);
+	cwnd = min_u32(cwnd, c->cwnd_clamp);
 	if (b->mode == PROBE_RTT)
 		cwnd = min_u32(cwnd, probe_rtt_cwnd(b));
 	return bound_cwnd_for_model(b, cwnd);
 }
 
 /* draft, UpdateMaxInflight(): BBR.max_inflight. */
-static __always_inline u32 max_inflight(struct tcp_sock *tp, const struct bbr3_state *b)
+static __always_inline u32 max_inflight(struct conn *c, const struct bbr3_state *b)
 {
 	u32 packets = bdp_multiple(b, bounded_bw(b), b->cwnd_gain);
 
-	return quantization_budget(tp, b, (u32)min_u64((u64)packets + aggregation_cwnd(b), INFINITE));
+	return quantization_budget(c, b, (u32)min_u64((u64)packets + aggregation_cwnd(b), INFINITE));
 }
 
 /* draft, SetCwnd(). */
-static __always_inline void set_cwnd(struct tcp_sock *tp, struct bbr3_state *b, const struct sample *s)
+static __always_inline void set_cwnd(struct conn *c, struct bbr3_state *b, const struct sample *s)
 {
-	u32 cwnd = tp->snd_cwnd;
+	u32 cwnd = c->cwnd;
 
 	if (s->acked_sacked) {
-		u32 target = max_inflight(tp, b);
+		u32 target = max_inflight(c, b);
 
 		if (b->full_bw_reached)
 			cwnd = min_u32(cwnd + s->acked_sacked, target);
@@ -70,13 +70,13 @@ static __always_inline void set_cwnd(struct tcp_sock *tp, struct bbr3_state *b, 
 			cwnd += s->acked_sacked;
 		cwnd = max_u32(cwnd, MIN_PIPE_CWND);
 	}
-	tp->snd_cwnd = bound_cwnd(tp, b, cwnd);
+	c->cwnd = bound_cwnd(c, b, cwnd);
 }
 
 /* draft, RestoreCwnd(). */
-static __always_inline void restore_cwnd(struct tcp_sock *tp, struct bbr3_state *b)
+static __always_inline void restore_cwnd(struct conn *c, struct bbr3_state *b)
 {
-	tp->snd_cwnd = max_u32(tp->snd_cwnd, b->prior_cwnd);
+	c->cwnd = max_u32(c->cwnd, b->prior_cwnd);
 }
 
 /* draft, SaveCwnd(): the last window that neither recovery nor PROBE_RTT had cut. */

@@ -7,24 +7,24 @@
 
 #include "ack_aggregation.h"
 #include "app_limited.h"
-#include "kernel.h"
+#include "conn.h"
 #include "pacing.h"
 #include "probe_rtt.h"
 #include "state.h"
 #include "telemetry.h"
 
 /* draft, HandleRestartFromIdle(): the first packet with nothing in flight is about to be sent. */
-static __always_inline void on_tx_start(struct tcp_sock *tp, struct bbr3_state *b)
+static __always_inline void on_tx_start(struct conn *c, struct bbr3_state *b)
 {
-	if (!is_conn_app_limited(tp, b))
+	if (!is_conn_app_limited(c, b))
 		return;
 	count(COUNT_IDLE_RESTART);
 	b->idle_restart = true;
-	start_ack_epoch(b, tp->tcp_mstamp);
+	start_ack_epoch(b, c->now_us);
 	if (is_in_probe_bw(b))
-		set_pacing_rate(tp, b, UNIT);
+		set_pacing_rate(c, b, UNIT);
 	else if (b->mode == PROBE_RTT)
-		check_probe_rtt_done(tp, b);
+		check_probe_rtt_done(c, b);
 }
 
 #endif

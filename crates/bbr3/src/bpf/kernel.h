@@ -1,25 +1,17 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The fields of the kernel's structures that BBRv3 reads or writes: a hand-written counterpart of a generated vmlinux.h.
+ * The fields of the kernel's structures that BBRv3 reads or writes: a hand-written counterpart of a generated vmlinux.h. And the copies
+ * between them and struct conn and struct ack.
  *
- * Only names matter here. In the BPF build every access carries a CO-RE relocation, so offsets and the place inside
- * nested structures come from the running kernel's BTF. In the native build (tests, replay) the same definitions are plain
- * structures that a test fills in.
- *
- * Units are the kernel's: sequence numbers in bytes, windows and counts in packets (segments of mss_cache), times in
- * microseconds unless the name says nanoseconds, rates in bytes per second.
+ * Only names matter here. Every access carries a CO-RE relocation, so offsets and the place inside nested structures come from
+ * the running kernel's BTF.
  */
 #ifndef BBR3_KERNEL_H
 #define BBR3_KERNEL_H
 
+#include "conn.h"
+#include "params.h"
 #include "platform.h"
-
-/* enum tcp_ca_state, include/uapi/linux/tcp.h: the sender's loss recovery state. */
-#define TCP_CA_Open 0
-#define TCP_CA_Disorder 1
-#define TCP_CA_CWR 2
-#define TCP_CA_Recovery 3
-#define TCP_CA_Loss 4
 
 /* enum tcp_ca_event, include/net/tcp.h: first transmit with nothing in flight. */
 #define CA_EVENT_TX_START 0
@@ -28,15 +20,10 @@
 #define SK_PACING_NONE 0
 #define SK_PACING_NEEDED 1
 
-/* include/net/tcp.h: "still in slow start". */
-#define TCP_INFINITE_SSTHRESH 0x7fffffff
-
 /* include/net/tcp.h: any user in any namespace may choose this congestion control. */
 #define TCP_CONG_NON_RESTRICTED 1
 
-#ifdef __bpf__
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
-#endif
 
 typedef struct {
 	int counter;
@@ -145,48 +132,88 @@ struct rate_sample {
 	bool is_ack_delayed;
 };
 
-#ifdef __bpf__
 #pragma clang attribute pop
-#endif
 
-/* Reads a bit-field, whose place differs between kernel versions. `pointer` is a plain variable: a relocation would count its path twice. */
-#ifdef __bpf__
+/*
+ * Reads a bit-field, whose place differs between kernel versions. `pointer` is a plain variable: a relocation would count its path
+ * twice.
+ */
 #define read_bits(pointer, field) ((u32)BPF_CORE_READ_BITFIELD(pointer, field))
-#else
-#define read_bits(pointer, field) ((u32)(pointer)->field)
-#endif
 
 static __always_inline struct sock *tcp_to_sock(struct tcp_sock *tp)
 {
 	return &tp->inet_conn.icsk_inet.sk;
 }
 
-static __always_inline u32 ca_state(struct tcp_sock *tp)
+static __always_inline void read_conn(struct tcp_sock *tp, struct conn *c)
 {
-	return read_bits(tp, inet_conn.icsk_ca_state);
+	struct sock *sk = tcp_to_sock(tp);
+
+	c->pacing_rate = sk->sk_pacing_rate;
+	c->cwnd = tp->snd_cwnd;
+	c->ssthresh = tp->snd_ssthresh;
+	c->app_limited = tp->app_limited;
+	c->mss = tp->mss_cache;
+	c->now_us = tp->tcp_mstamp;
+	c->delivered_us = tp->delivered_mstamp;
+	c->departure_ns = tp->tcp_wstamp_ns;
+	c->clock_ns = tp->tcp_clock_cache;
+	c->max_pacing_rate = sk->sk_max_pacing_rate;
+	c->cwnd_clamp = tp->snd_cwnd_clamp;
+	c->prior_cwnd = tp->prior_cwnd;
+	c->lost_out = tp->lost_out;
+	c->retrans_out = tp->retrans_out;
+	c->in_flight = tp->packets_out - (tp->sacked_out + c->lost_out) + c->retrans_out;
+	c->delivered = tp->delivered;
+	c->lost = tp->lost;
+	c->data_segs_out = tp->data_segs_out;
+	c->snd_nxt = tp->snd_nxt;
+	c->snd_una = tp->snd_una;
+	c->unsent_bytes = tp->write_seq - c->snd_nxt;
+	c->queued_bytes = sk->sk_wmem_alloc.refs.counter - 1;
+	c->srtt_us = tp->srtt_us;
+	c->kernel_min_rtt_us = tp->rtt_min.s[0].v;
+	c->tlp_high_seq = tp->tlp_high_seq;
+	c->ca_state = read_bits(tp, inet_conn.icsk_ca_state);
+	c->pacing_shift = sk->sk_pacing_shift;
+	c->is_cwnd_limited = read_bits(tp, is_cwnd_limited);
+	c->has_sack = read_bits(tp, rx_opt.sack_ok) != 0;
+	c->tlp_retrans = read_bits(tp, tlp_retrans);
+	c->reord_seen = tp->reord_seen != 0;
+	c->reo_wnd_steps = tp->rack.reo_wnd_steps;
+	__builtin_memset(c->reserved, 0, sizeof(c->reserved));
 }
 
-static __always_inline bool is_cwnd_limited(struct tcp_sock *tp)
+/* Copies back what the algorithm changed; what it left alone is not written, for other processors may have it in their caches. */
+static __always_inline void write_conn(struct tcp_sock *tp, const struct conn *c)
 {
-	return read_bits(tp, is_cwnd_limited);
+	struct sock *sk = tcp_to_sock(tp);
+
+	if (c->pacing_rate != sk->sk_pacing_rate)
+		sk->sk_pacing_rate = c->pacing_rate;
+	if (c->cwnd != tp->snd_cwnd)
+		tp->snd_cwnd = c->cwnd;
+	if (c->ssthresh != tp->snd_ssthresh)
+		tp->snd_ssthresh = c->ssthresh;
+	if (features.app_limited_writable && c->app_limited != tp->app_limited)
+		tp->app_limited = c->app_limited;
 }
 
-/* False: at most one lost packet per round trip can be seen. */
-static __always_inline bool has_selective_acks(struct tcp_sock *tp)
+static __always_inline void read_ack(const struct rate_sample *rs, struct ack *ack)
 {
-	return read_bits(tp, rx_opt.sack_ok);
-}
-
-/* Packets sent and neither delivered nor marked lost since their last transmission. */
-static __always_inline u32 packets_in_flight(struct tcp_sock *tp)
-{
-	return tp->packets_out - (tp->sacked_out + tp->lost_out) + tp->retrans_out;
-}
-
-/* The smallest RTT the kernel has seen lately, in microseconds; all ones where it has none. */
-static __always_inline u32 kernel_min_rtt(struct tcp_sock *tp)
-{
-	return tp->rtt_min.s[0].v;
+	ack->interval_us = rs->interval_us;
+	ack->rtt_us = rs->rtt_us;
+	ack->delivered = rs->delivered;
+	ack->prior_delivered = rs->prior_delivered;
+	ack->acked_sacked = rs->acked_sacked;
+	ack->losses = rs->losses;
+	ack->prior_in_flight = rs->prior_in_flight;
+	ack->last_end_seq = rs->last_end_seq;
+	ack->has_packet = rs->prior_mstamp != 0;
+	ack->is_app_limited = rs->is_app_limited;
+	ack->is_retrans = rs->is_retrans;
+	ack->is_ack_delayed = rs->is_ack_delayed;
+	__builtin_memset(ack->reserved, 0, sizeof(ack->reserved));
 }
 
 #endif

@@ -10,7 +10,7 @@
 
 #include "bounds.h"
 #include "cwnd.h"
-#include "kernel.h"
+#include "conn.h"
 #include "model.h"
 #include "params.h"
 #include "probe_bw.h"
@@ -56,30 +56,30 @@ static __always_inline u32 inflight_at_loss(u32 tx_in_flight, u32 lost)
  * draft, HandleLostPacket(), for `newly_lost` packets in a row sent as part of a flight of `tx_in_flight`, of which `lost_before` had
  * been lost already: finds the first that goes too high.
  */
-static __always_inline void handle_lost_packets(struct tcp_sock *tp, struct bbr3_state *b, u32 tx_in_flight, u32 lost_before,
+static __always_inline void handle_lost_packets(struct conn *c, struct bbr3_state *b, u32 tx_in_flight, u32 lost_before,
 						u32 newly_lost, bool is_app_limited, u32 cwnd)
 {
 	u32 tolerated, needed;
 
 	if (!b->bw_probe_samples || !tx_in_flight)
 		return;
-	tolerated = has_selective_acks(tp) ? scale(tx_in_flight, knobs.loss_thresh) : 0;
+	tolerated = c->has_sack ? scale(tx_in_flight, knobs.loss_thresh) : 0;
 	needed = lost_before > tolerated ? 1 : tolerated - lost_before + 1;
 	if (needed > newly_lost)
 		return;
-	handle_inflight_too_high(tp, b, inflight_at_loss(tx_in_flight, lost_before + needed), is_app_limited, cwnd);
+	handle_inflight_too_high(c, b, inflight_at_loss(tx_in_flight, lost_before + needed), is_app_limited, cwnd);
 }
 
 /* How much earlier than the packet just delivered a packet marked lost may have been sent: RACK's reordering window, microseconds. */
-static __always_inline u32 reordering_window_us(struct tcp_sock *tp)
+static __always_inline u32 reordering_window_us(struct conn *c)
 {
-	if (!tp->reord_seen)
+	if (!c->reord_seen)
 		return 0;
-	return (u32)min_u64((u64)(kernel_min_rtt(tp) >> 2) * tp->rack.reo_wnd_steps, tp->srtt_us >> 3);
+	return (u32)min_u64((u64)(c->kernel_min_rtt_us >> 2) * c->reo_wnd_steps, c->srtt_us >> 3);
 }
 
-/* For each ACK with news of loss; `lost_before` is tcp_sock.lost without it. */
-static __always_inline void handle_losses_of_ack(struct tcp_sock *tp, struct bbr3_state *b, struct bbr3_ring *ring,
+/* For each ACK with news of loss. */
+static __always_inline void handle_losses_of_ack(struct conn *c, struct bbr3_state *b, struct bbr3_ring *ring,
 						 const struct sample *s)
 {
 	/* Timers mark between ACKs: the clock then starts where it stood. */
@@ -87,21 +87,21 @@ static __always_inline void handle_losses_of_ack(struct tcp_sock *tp, struct bbr
 	struct ring_entry *entry;
 	u32 tx_in_flight = s->tx_in_flight, since_sent, earlier;
 
-	save_state_upon_loss(b, tp->snd_cwnd);
-	note_loss(b, by_timer ? tp->delivered - s->acked_sacked : tp->delivered);
+	save_state_upon_loss(b, c->cwnd);
+	note_loss(b, by_timer ? c->delivered - s->acked_sacked : c->delivered);
 	if (!b->bw_probe_samples || !s->tx_in_flight)
 		return;
 	since_sent = s->lost;
-	earlier = (u32)((u64)bounded_bw(b) * reordering_window_us(tp) >> BW_SHIFT);
+	earlier = (u32)((u64)bounded_bw(b) * reordering_window_us(c) >> BW_SHIFT);
 	if (earlier) {
 		entry = ring_find(ring, s->prior_delivered - earlier);
 		if (entry) {
 			tx_in_flight = entry->in_flight;
-			since_sent = tp->lost - entry->lost;
+			since_sent = c->lost - entry->lost;
 		}
 	}
-	handle_lost_packets(tp, b, tx_in_flight, since_sent > s->newly_lost ? since_sent - s->newly_lost : 0, s->newly_lost,
-			    s->is_app_limited, tp->snd_cwnd);
+	handle_lost_packets(c, b, tx_in_flight, since_sent > s->newly_lost ? since_sent - s->newly_lost : 0, s->newly_lost,
+			    s->is_app_limited, c->cwnd);
 }
 
 #endif

@@ -5,24 +5,24 @@
 #ifndef BBR3_MODE_H
 #define BBR3_MODE_H
 
-#include "kernel.h"
+#include "conn.h"
 #include "params.h"
 #include "state.h"
 #include "telemetry.h"
 
 /* The only place where the mode changes. */
-static __always_inline void enter(struct tcp_sock *tp, struct bbr3_state *b, u32 mode)
+static __always_inline void enter(struct conn *c, struct bbr3_state *b, u32 mode)
 {
 	u32 from = b->mode;
 
 	b->mode = mode;
-	report_transition(tp, b, from, mode);
+	report_transition(c, b, from, mode);
 }
 
 /* draft, StartRound(): a round trip ends with the delivery of something sent from now on. */
-static __always_inline void start_round(struct tcp_sock *tp, struct bbr3_state *b)
+static __always_inline void start_round(struct conn *c, struct bbr3_state *b)
 {
-	b->next_round_delivered = tp->delivered;
+	b->next_round_delivered = c->delivered;
 }
 
 static __always_inline void update_gains(struct bbr3_state *b)

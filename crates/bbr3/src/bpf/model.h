@@ -7,7 +7,7 @@
 #ifndef BBR3_MODEL_H
 #define BBR3_MODEL_H
 
-#include "kernel.h"
+#include "conn.h"
 #include "params.h"
 #include "state.h"
 
@@ -57,11 +57,11 @@ static __always_inline u32 bdp_multiple(const struct bbr3_state *b, u32 bw, u32 
 }
 
 /* Packets in one burst at the current pacing rate, as the kernel's TCP sizes it. draft, SetSendQuantum(). */
-static __always_inline u32 send_quantum(struct tcp_sock *tp, const struct bbr3_state *b)
+static __always_inline u32 send_quantum(struct conn *c, const struct bbr3_state *b)
 {
-	u64 bytes = tcp_to_sock(tp)->sk_pacing_rate >> (tcp_to_sock(tp)->sk_pacing_shift & 63);
+	u64 bytes = c->pacing_rate >> (c->pacing_shift & 63);
 	u32 halvings = b->min_rtt_us >> TSO_RTT_SHIFT;
-	u32 mss = tp->mss_cache;
+	u32 mss = c->mss;
 
 	if (halvings < 32)
 		bytes += TSO_MAX_BYTES >> halvings;
@@ -70,9 +70,9 @@ static __always_inline u32 send_quantum(struct tcp_sock *tp, const struct bbr3_s
 }
 
 /* draft, QuantizationBudget(): what bursts and delayed ACKs need at least. */
-static __always_inline u32 quantization_budget(struct tcp_sock *tp, const struct bbr3_state *b, u32 packets)
+static __always_inline u32 quantization_budget(struct conn *c, const struct bbr3_state *b, u32 packets)
 {
-	packets = max_u32(packets, OFFLOAD_QUANTA * send_quantum(tp, b));
+	packets = max_u32(packets, OFFLOAD_QUANTA * send_quantum(c, b));
 	packets = max_u32(packets, MIN_PIPE_CWND);
 	if (b->mode == PROBE_BW_UP && packets < INFINITE - 2)
 		packets += 2;
@@ -80,15 +80,15 @@ static __always_inline u32 quantization_budget(struct tcp_sock *tp, const struct
 }
 
 /* draft, Inflight(): packets that fill the path at `bw` times `gain`/256. */
-static __always_inline u32 inflight(struct tcp_sock *tp, const struct bbr3_state *b, u32 bw, u32 gain)
+static __always_inline u32 inflight(struct conn *c, const struct bbr3_state *b, u32 bw, u32 gain)
 {
-	return quantization_budget(tp, b, bdp_multiple(b, bw, gain));
+	return quantization_budget(c, b, bdp_multiple(b, bw, gain));
 }
 
 /* draft, TargetInflight(): the estimated BDP, unless congestion cut the window, `cwnd`, below it. */
-static __always_inline u32 target_inflight(struct tcp_sock *tp, const struct bbr3_state *b, u32 cwnd)
+static __always_inline u32 target_inflight(struct conn *c, const struct bbr3_state *b, u32 cwnd)
 {
-	return min_u32(inflight(tp, b, bounded_bw(b), UNIT), cwnd);
+	return min_u32(inflight(c, b, bounded_bw(b), UNIT), cwnd);
 }
 
 /* draft, InflightWithHeadroom(). */
@@ -108,15 +108,15 @@ static __always_inline u32 inflight_with_headroom(const struct bbr3_state *b)
  * Packets still in the network when the next one departs, of `in_flight` now. Pacing has fixed departure times in the future: until
  * then the path delivers at bw; and while pacing above bw the next burst is about to join.
  */
-static __always_inline u32 in_net_at_departure(struct tcp_sock *tp, const struct bbr3_state *b, u32 in_flight)
+static __always_inline u32 in_net_at_departure(struct conn *c, const struct bbr3_state *b, u32 in_flight)
 {
-	u64 now_ns = tp->tcp_clock_cache;
-	u64 departure_ns = max_u64(tp->tcp_wstamp_ns, now_ns);
+	u64 now_ns = c->clock_ns;
+	u64 departure_ns = max_u64(c->departure_ns, now_ns);
 	u64 wait_us = (departure_ns - now_ns) / NSEC_PER_USEC;
 	u64 delivered = (u64)bounded_bw(b) * wait_us >> BW_SHIFT;
 
 	if (b->pacing_gain > UNIT)
-		in_flight += send_quantum(tp, b);
+		in_flight += send_quantum(c, b);
 	return delivered < in_flight ? in_flight - (u32)delivered : 0;
 }
 

@@ -6,7 +6,7 @@
 #define BBR3_MONITOR_H
 
 #include "ack_aggregation.h"
-#include "kernel.h"
+#include "conn.h"
 #include "model.h"
 #include "pacing.h"
 #include "state.h"
@@ -39,12 +39,12 @@ static __always_inline u8 monitor_phase(u32 mode)
 	}
 }
 
-static __always_inline void update_monitor(struct tcp_sock *tp, struct bbr3_state *b)
+static __always_inline void update_monitor(struct conn *c, struct bbr3_state *b)
 {
 	struct bbr3_monitor *m = &b->monitor;
-	u64 bw = bytes_per_second(bounded_bw(b), tp->mss_cache, UNIT, 0);
-	u64 bw_hi = bytes_per_second(max_bw(b), tp->mss_cache, UNIT, 0);
-	u64 bw_lo = b->bw_lo == INFINITE ? ~0ULL : bytes_per_second(b->bw_lo, tp->mss_cache, UNIT, 0);
+	u64 bw = bytes_per_second(bounded_bw(b), c->mss, UNIT, 0);
+	u64 bw_hi = bytes_per_second(max_bw(b), c->mss, UNIT, 0);
+	u64 bw_lo = b->bw_lo == INFINITE ? ~0ULL : bytes_per_second(b->bw_lo, c->mss, UNIT, 0);
 
 	m->bw_low = (u32)bw;
 	m->bw_high = (u32)(bw >> 32);

@@ -5,7 +5,7 @@
 #ifndef BBR3_PACING_H
 #define BBR3_PACING_H
 
-#include "kernel.h"
+#include "conn.h"
 #include "model.h"
 #include "params.h"
 #include "state.h"
@@ -19,35 +19,35 @@ static __always_inline u64 bytes_per_second(u32 bw, u32 mss, u32 gain, u32 margi
 	return rate * (USEC_PER_SEC / 100 * (100 - margin_percent)) >> BW_SHIFT;
 }
 
-static __always_inline u64 pacing_rate(struct tcp_sock *tp, u32 bw, u32 gain)
+static __always_inline u64 pacing_rate(struct conn *c, u32 bw, u32 gain)
 {
-	u64 rate = bytes_per_second(bw, tp->mss_cache, gain, knobs.pacing_margin_percent);
+	u64 rate = bytes_per_second(bw, c->mss, gain, knobs.pacing_margin_percent);
 
-	return min_u64(rate, tcp_to_sock(tp)->sk_max_pacing_rate);
+	return min_u64(rate, c->max_pacing_rate);
 }
 
 /* draft, InitPacingRate(): one window per round trip, or per millisecond as long as no round trip was measured. */
-static __always_inline void init_pacing_rate(struct tcp_sock *tp, struct bbr3_state *b)
+static __always_inline void init_pacing_rate(struct conn *c, struct bbr3_state *b)
 {
 	u32 rtt_us = USEC_PER_MSEC;
 
-	if (tp->srtt_us) {
-		rtt_us = max_u32(tp->srtt_us >> 3, 1);
+	if (c->srtt_us) {
+		rtt_us = max_u32(c->srtt_us >> 3, 1);
 		b->has_seen_rtt = true;
 	}
-	tcp_to_sock(tp)->sk_pacing_rate =
-		pacing_rate(tp, (u32)min_u64(((u64)tp->snd_cwnd << BW_SHIFT) / rtt_us, INFINITE), STARTUP_PACING_GAIN);
+	c->pacing_rate =
+		pacing_rate(c, (u32)min_u64(((u64)c->cwnd << BW_SHIFT) / rtt_us, INFINITE), STARTUP_PACING_GAIN);
 }
 
 /* draft, SetPacingRateWithGain(): not downwards before the pipe was full, because samples may be application-limited. */
-static __always_inline void set_pacing_rate(struct tcp_sock *tp, struct bbr3_state *b, u32 gain)
+static __always_inline void set_pacing_rate(struct conn *c, struct bbr3_state *b, u32 gain)
 {
-	u64 rate = pacing_rate(tp, bounded_bw(b), gain);
+	u64 rate = pacing_rate(c, bounded_bw(b), gain);
 
-	if (!b->has_seen_rtt && tp->srtt_us)
-		init_pacing_rate(tp, b);
-	if (b->full_bw_reached || rate > tcp_to_sock(tp)->sk_pacing_rate)
-		tcp_to_sock(tp)->sk_pacing_rate = rate;
+	if (!b->has_seen_rtt && c->srtt_us)
+		init_pacing_rate(c, b);
+	if (b->full_bw_reached || rate > c->pacing_rate)
+		c->pacing_rate = rate;
 }
 
 #endif

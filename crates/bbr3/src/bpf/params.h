@@ -65,8 +65,8 @@ const volatile struct bbr3_knobs knobs SEC(".rodata.knobs") = BBR3_DEFAULT_KNOBS
 const volatile struct bbr3_features features SEC(".rodata.feature") = {};
 #else
 /* One set for each test thread. */
-extern _Thread_local struct bbr3_knobs knobs;
-extern _Thread_local struct bbr3_features features;
+static _Thread_local struct bbr3_knobs knobs = BBR3_DEFAULT_KNOBS;
+static _Thread_local struct bbr3_features features = { .app_limited_writable = 1 };
 #endif
 
 /* Gains: draft, "Summary of Control Behavior in the State Machine". */

@@ -47,6 +47,11 @@ enum {
 /* Verified by itself, whoever calls it; takes and returns numbers, and pointers to structures in maps that may be NULL. */
 #define SUBPROGRAM __noinline
 
+/* What the verifier wants to see at the start of a SUBPROGRAM. */
+#define RETURN_IF_NULL(pointer)                                                                                        \
+	if (!(pointer))                                                                                                \
+	return 0
+
 #else
 
 #include <stdbool.h>
@@ -70,6 +75,7 @@ typedef int64_t __s64;
 #endif
 #define barrier_var(var) ((void)0)
 #define SUBPROGRAM static __noinline
+#define RETURN_IF_NULL(pointer) ((void)0)
 
 #endif
 

@@ -4,14 +4,14 @@
  *
  * BBRv3 asks of each delivered packet how much was in flight when it was sent (P.tx_in_flight) and how much has been marked lost
  * since (P.lost); draft, "Per-packet (P) state". A stock kernel keeps neither. But it stamps every packet with
- * tcp_sock.delivered at send time and hands that stamp back as rate_sample.prior_delivered; and everything sent between two ACKs, a
+ * `delivered` at send time and hands that stamp back as ack.prior_delivered; and everything sent between two ACKs, a
  * "group", has the same stamp. So at each ACK the group that has just closed is recorded with its stamp, and a delivered packet finds
  * its group again by the stamp.
  */
 #ifndef BBR3_RING_H
 #define BBR3_RING_H
 
-#include "kernel.h"
+#include "conn.h"
 #include "params.h"
 #include "state.h"
 
@@ -20,10 +20,10 @@
 
 /* One or more groups of packets. */
 struct ring_entry {
-	u32 delivered; /* tcp_sock.delivered while the (first) group was sent */
-	u32 lost;      /* tcp_sock.lost then */
+	u32 delivered; /* conn.delivered while the (first) group was sent */
+	u32 lost;      /* conn.lost then */
 	u32 in_flight; /* packets in flight after the (last) group */
-	u32 snd_nxt;   /* tcp_sock.snd_nxt after the (last) group */
+	u32 snd_nxt;   /* conn.snd_nxt after the (last) group */
 };
 
 struct bbr3_ring {
@@ -84,8 +84,7 @@ SUBPROGRAM u32 ring_count_after(struct bbr3_ring *ring, u32 key, bool by_sequenc
 {
 	u32 low = 0, high;
 
-	if (!ring)
-		return 0;
+	RETURN_IF_NULL(ring);
 	high = ring->used;
 	for (int step = 0; step < 8; step++) {
 		u32 middle = (low + high) / 2;
@@ -120,44 +119,44 @@ static __always_inline struct ring_entry *ring_find_sequence(struct bbr3_ring *r
 }
 
 /* At the start of an ACK: closes the group sent since the last one. */
-static __always_inline void ring_close_group(struct tcp_sock *tp, struct bbr3_state *b, struct bbr3_ring *ring, u32 delivered,
+static __always_inline void ring_close_group(struct conn *c, struct bbr3_state *b, struct bbr3_ring *ring, u32 delivered,
 					     u32 lost, u32 in_flight)
 {
-	u32 segs_out = tp->data_segs_out;
+	u32 segs_out = c->data_segs_out;
 
 	if (segs_out == b->seen_data_segs_out)
 		return;
 	b->seen_data_segs_out = segs_out;
-	ring_push(ring, delivered, lost, in_flight, tp->snd_nxt);
+	ring_push(ring, delivered, lost, in_flight, c->snd_nxt);
 }
 
 /*
  * Packets in flight right after the packet that ends at `end_seq` was sent with its group: those behind it were not yet. A
  * retransmission has no place in its group that is known.
  */
-static __always_inline u32 ring_tx_in_flight(struct tcp_sock *tp, const struct ring_entry *entry, u32 end_seq, bool is_retrans)
+static __always_inline u32 ring_tx_in_flight(struct conn *c, const struct ring_entry *entry, u32 end_seq, bool is_retrans)
 {
 	u32 behind = 0;
 
-	if (!is_retrans && tp->mss_cache && before(end_seq, entry->snd_nxt))
-		behind = (entry->snd_nxt - end_seq + tp->mss_cache - 1) / tp->mss_cache;
+	if (!is_retrans && c->mss && before(end_seq, entry->snd_nxt))
+		behind = (entry->snd_nxt - end_seq + c->mss - 1) / c->mss;
 	return behind < entry->in_flight ? entry->in_flight - behind : 1;
 }
 
-/* Fills in what the newest delivered packet's group tells: s->tx_in_flight and s->lost. */
-static __always_inline void ring_look_up(struct tcp_sock *tp, struct bbr3_ring *ring, struct sample *s)
+/* What the group of the newest delivered packet tells: s->tx_in_flight and s->lost. */
+static __always_inline void ring_look_up(struct conn *c, struct bbr3_ring *ring, const struct ack *ack, struct sample *s)
 {
 	struct ring_entry *entry;
 
 	s->tx_in_flight = 0;
 	s->lost = 0;
-	if (!s->has_packet)
+	if (!ack->has_packet)
 		return;
-	entry = ring_find(ring, s->prior_delivered);
+	entry = ring_find(ring, ack->prior_delivered);
 	if (!entry)
 		return;
-	s->tx_in_flight = ring_tx_in_flight(tp, entry, s->last_end_seq, s->is_retrans);
-	s->lost = tp->lost - entry->lost;
+	s->tx_in_flight = ring_tx_in_flight(c, entry, ack->last_end_seq, ack->is_retrans);
+	s->lost = c->lost - entry->lost;
 }
 
 #endif

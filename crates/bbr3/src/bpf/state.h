@@ -3,7 +3,7 @@
  * What BBRv3 remembers of one connection. Lives in socket storage: the 104 bytes of icsk_ca_priv are too few.
  *
  * Units: "bw" is a bandwidth in packets per microsecond << 24, "packets" are segments of mss_cache bytes, "stamp" is a
- * tcp_mstamp in microseconds, "delivered" is a value of tcp_sock.delivered (packets, wraps), gains and fractions are /256.
+ * time in microseconds on the clock of conn.now_us, "delivered" is a value of conn.delivered (packets, wraps), gains and fractions are /256.
  */
 #ifndef BBR3_STATE_H
 #define BBR3_STATE_H
@@ -100,7 +100,7 @@ struct bbr3_state {
 	u32 undo_inflight_lo;
 	u32 undo_inflight_hi;
 
-	/* tcp_sock counters as they were after the last look. */
+	/* conn counters as they were after the last look. */
 	u32 seen_lost;
 	u32 seen_data_segs_out;
 
@@ -145,6 +145,7 @@ struct bbr3_state {
 
 /* What the newest packet delivered by this ACK tells. draft, "Per-ACK Rate Sample State". */
 struct sample {
+	s64 rtt_us;          /* below 0: none */
 	u32 bw;              /* bw: delivery rate; 0: no valid sample */
 	u32 prior_delivered; /* `delivered` when the packet was sent */
 	u32 delivered;       /* packets delivered since then */
@@ -154,15 +155,12 @@ struct sample {
 	u32 prior_in_flight; /* packets in flight before this ACK */
 	u32 tx_in_flight;    /* packets in flight right after the packet was sent; 0: unknown */
 	u32 lost;            /* packets marked lost since the packet was sent */
-	s64 rtt_us;          /* below 0: none */
-	bool has_packet;     /* something was newly delivered */
-	bool has_interval;   /* the delivery rate is valid */
-	bool is_app_limited;
-	bool is_ack_delayed;
-	bool is_tlp_ack;     /* acknowledges exactly a retransmitted tail loss probe */
-	/* For the ring. */
-	u32 last_end_seq;
-	bool is_retrans;
+	u8 has_packet;       /* something was newly delivered */
+	u8 has_interval;     /* the delivery rate is valid */
+	u8 is_app_limited;
+	u8 is_ack_delayed;
+	u8 is_tlp_ack;       /* acknowledges exactly a retransmitted tail loss probe */
+	u8 reserved[7];
 };
 
 /* Both conditions the model asks for before it believes a sample. */

@@ -6,7 +6,7 @@
 #ifndef BBR3_TELEMETRY_H
 #define BBR3_TELEMETRY_H
 
-#include "kernel.h"
+#include "conn.h"
 #include "platform.h"
 #include "state.h"
 
@@ -34,6 +34,6 @@ struct bbr3_totals {
 };
 
 static void count(u32 what);
-static void report_transition(struct tcp_sock *tp, struct bbr3_state *b, u32 from, u32 to);
+static void report_transition(struct conn *c, struct bbr3_state *b, u32 from, u32 to);
 
 #endif

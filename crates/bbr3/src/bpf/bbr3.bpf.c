@@ -224,7 +224,8 @@ int bbr3_ssthresh(u64 *ctx)
 	if (!b)
 		return tcp_reno_ssthresh(tcp_to_sock(tp));
 	read_conn(tp, &c);
-	return on_ssthresh(&c, b);}
+	return on_ssthresh(&c, b);
+}
 
 SEC("struct_ops/bbr3_set_state")
 int bbr3_set_state(u64 *ctx)

@@ -49,6 +49,7 @@ fn main() {
         capture: None,
     })
     .unwrap();
+    session.world.set_default_control("cubic").unwrap();
     let mut server = session.world.server.command("iperf3").args(["-s"]).stdout(std::process::Stdio::null()).spawn().unwrap();
     let _ = session.world.client.command("sh").args(["-c", &a[5]]).status();
     server.kill().unwrap();

@@ -134,7 +134,7 @@ impl Direction {
 
     fn offer(&mut self, now: Instant, frame: Frame, place: Place) {
         let index = self.output.hold(frame, place);
-        let flow = self.classifier.flow(frame.ports);
+        let flow = self.classifier.flow(&frame);
         self.intake.record(now.since(self.drained_at), u64::from(frame.segments()));
         self.output.now = now;
         for segment in 0..frame.segments() {

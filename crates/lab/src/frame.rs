@@ -230,23 +230,29 @@ impl HeaderBuf {
     }
 }
 
-/// Which flow of the experiment a packet belongs to, by either port.
+/// Which flow of the experiment a packet belongs to.
 #[derive(Debug, Clone)]
 pub struct Classifier {
     first_port: u16,
     flows: u16,
+    probe: Option<FlowId>,
 }
 
 impl Classifier {
-    /// Flow k (from 1) of `flows` has the server port `first_port + k - 1`.
-    pub fn new(first_port: u16, flows: u16) -> Self {
-        Self { first_port, flows }
+    /// Flow k (from 1) of `flows` has the server port `first_port + k - 1`; every datagram of UDP is one of `probe`, where there is one.
+    pub fn new(first_port: u16, flows: u16, probe: Option<FlowId>) -> Self {
+        Self { first_port, flows, probe }
     }
 
-    /// The flow of a packet with these ports; 0 for others.
-    pub fn flow(&self, ports: (u16, u16)) -> FlowId {
+    /// The flow of a frame's packets, by either port; 0 for others.
+    pub fn flow(&self, frame: &Frame) -> FlowId {
+        if frame.protocol == UDP
+            && let Some(probe) = self.probe
+        {
+            return probe;
+        }
         let of = |port: u16| port.checked_sub(self.first_port).filter(|k| *k < self.flows).map(|k| FlowId(k + 1));
-        of(ports.1).or_else(|| of(ports.0)).unwrap_or_default()
+        of(frame.ports.1).or_else(|| of(frame.ports.0)).unwrap_or_default()
     }
 }
 

@@ -11,6 +11,7 @@
 //! - [`direction`]: one direction: frames are split into the packets they stand for, each is judged by the model of the `path`
 //!   crate, and neighbours that survive leave together again.
 //! - [`emulator`]: the thread that drives both directions in real time and measures how late it was.
+//! - [`session`], [`run`]: a path that is up; one cell of a scenario over it.
 //! - [`record`], [`lateness`], [`capture`]: what happened.
 #![warn(unsafe_code)]
 
@@ -22,6 +23,7 @@ pub mod emulator;
 pub mod frame;
 pub mod lateness;
 pub mod record;
+pub mod run;
 pub mod session;
 pub mod tun;
 pub mod world;

@@ -38,7 +38,7 @@ pub struct Setup<'a> {
     pub sysctls: &'a [(String, String)],
     /// Flows that have a server port each, from [`FIRST_PORT`] on.
     pub flows: u16,
-    /// Whether the port after the flows' belongs to the probe.
+    /// Whether UDP is the probe's, with a flow number after the others.
     pub probe: bool,
     /// Keep every packet's fate, for comparison with the model.
     pub log_packets: bool,
@@ -93,12 +93,13 @@ impl Session {
             DataFrom::Client => (setup.forward, setup.back, setup.capture),
             DataFrom::Server => (setup.back, setup.forward, setup.capture.map(|[forward, back]| [back, forward])),
         };
+        let probe = setup.probe.then_some(FlowId(setup.flows + 1));
         let plan = EmulatorPlan {
             up: up.clone(),
             down: down.clone(),
             seed: setup.seed,
-            classifier: Classifier::new(FIRST_PORT, setup.flows + u16::from(setup.probe)),
-            probe: setup.probe.then_some(FlowId(setup.flows + 1)),
+            classifier: Classifier::new(FIRST_PORT, setup.flows, probe),
+            probe,
             bucket: BUCKET,
             batch: BATCH,
             log_packets: setup.log_packets,

@@ -3,6 +3,7 @@
 use std::net::Ipv4Addr;
 
 use host::netns::{NetNs, NetNsError};
+use host::route::{self, RouteError};
 use host::sysctl::{self, SysctlError};
 use units::Bytes;
 
@@ -14,6 +15,9 @@ pub const DEVICE: &str = "path0";
 pub const CLIENT: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 /// The server's address.
 pub const SERVER: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 2);
+
+const NETWORK: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 0);
+const PREFIX: u8 = 24;
 
 /// Set in both ends of every experiment before anything else, and why.
 const ALWAYS: &[(&str, &str)] = &[
@@ -36,6 +40,9 @@ pub enum WorldError {
     /// A sysctl of the scenario was refused.
     #[error(transparent)]
     Sysctl(#[from] SysctlError),
+    /// The default congestion control of the ends' route.
+    #[error(transparent)]
+    Route(#[from] RouteError),
     /// Something else of the system.
     #[error("{what}: {source}")]
     Io {
@@ -85,6 +92,18 @@ impl World {
         let (client_tun, left_alone, applied) = client.run(|| prepare(CLIENT, mtu, sysctls))??;
         let (server_tun, _, _) = server.run(|| prepare(SERVER, mtu, sysctls))??;
         Ok(Self { client, server, client_tun, server_tun, left_alone, applied })
+    }
+
+    /// Makes `control` what new connections of both ends use unless they choose themselves: through the route, because the sysctl
+    /// of a namespace takes unrestricted controls only.
+    ///
+    /// # Errors
+    /// Where the kernel does not have the control.
+    pub fn set_default_control(&self, control: &str) -> Result<(), WorldError> {
+        for (end, address) in [(&self.client, CLIENT), (&self.server, SERVER)] {
+            end.run(|| route::set_congestion_control(DEVICE, NETWORK, PREFIX, address, control))??;
+        }
+        Ok(())
     }
 
     /// Packets that a device dropped before the emulator saw them, both ends together. Anything but zero makes a run invalid.
@@ -137,16 +156,28 @@ fn prepare(address: Ipv4Addr, mtu: u16, sysctls: &[(String, String)]) -> Result<
     Ok((tun, left_alone, applied))
 }
 
-/// Memory that the machine has, for judging whether a path's packets fit.
+/// Memory that is free or can be freed, for judging whether a path's packets fit.
 ///
 /// # Errors
 /// Where /proc/meminfo can't be read.
 pub fn memory_available() -> Result<Bytes, WorldError> {
+    meminfo("MemAvailable:")
+}
+
+/// All memory of the machine.
+///
+/// # Errors
+/// Where /proc/meminfo can't be read.
+pub fn memory_total() -> Result<Bytes, WorldError> {
+    meminfo("MemTotal:")
+}
+
+fn meminfo(key: &str) -> Result<Bytes, WorldError> {
     let text = std::fs::read_to_string("/proc/meminfo")
         .map_err(|source| WorldError::Io { what: "reading /proc/meminfo", source })?;
     let kib = text
         .lines()
-        .find_map(|line| line.strip_prefix("MemAvailable:")?.trim().strip_suffix("kB")?.trim().parse::<u64>().ok())
+        .find_map(|line| line.strip_prefix(key)?.trim().strip_suffix("kB")?.trim().parse::<u64>().ok())
         .unwrap_or(u64::MAX / 1024);
     Ok(Bytes::new(kib.saturating_mul(1024)))
 }

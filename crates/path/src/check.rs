@@ -120,9 +120,6 @@ pub enum ConfigError {
         "RED's weight of 1/2^{0} hardly ever moves the average; give a shift of {MOST_WEIGHT_SHIFT} or less (usual: 9)"
     )]
     RedWeight(u8),
-    /// Not in this version.
-    #[error("only drop-tail is built so far")]
-    DisciplineNotBuilt,
     /// Packets would arrive before they left.
     #[error("packets that overtake skip {advance} of a delay of {delay}; give at most the (shortest) delay")]
     ReorderTooEarly {

@@ -1,6 +1,6 @@
 //! What is told to the driver and counted whenever a packet's fate is decided.
 
-use units::Instant;
+use units::{Bytes, Instant};
 
 use crate::queue::Item;
 use crate::{Backlog, Counters, DropCause, Ecn, Packet, Sink};
@@ -36,7 +36,6 @@ impl<S> Moment<'_, S> {
     }
 
     /// A packet that was in the queue is gone.
-    #[expect(dead_code, reason = "CoDel is next")]
     pub(crate) fn discard<T>(&mut self, item: Item<T>, cause: DropCause)
     where
         S: Sink<T>,
@@ -63,16 +62,24 @@ impl<S> Moment<'_, S> {
     }
 
     /// Counts a packet into the backlog.
+    #[inline]
     pub(crate) fn enter<T>(&mut self, item: &Item<T>) {
-        let backlog = &mut self.ledger.backlog;
-        backlog.packets += 1;
-        backlog.bytes += item.occupies;
+        self.ledger.backlog = self.ledger.backlog.with(item.occupies);
     }
 
     /// Counts a packet out of the backlog.
+    #[inline]
     pub(crate) fn leave<T>(&mut self, item: &Item<T>) {
         let backlog = &mut self.ledger.backlog;
         backlog.packets -= 1;
         backlog.bytes = backlog.bytes - item.occupies;
+    }
+}
+
+impl Backlog {
+    /// What it is with one more packet.
+    #[inline]
+    pub(crate) fn with(self, occupies: Bytes) -> Self {
+        Self { packets: self.packets + 1, bytes: self.bytes + occupies }
     }
 }

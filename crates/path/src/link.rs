@@ -33,9 +33,6 @@ impl<T: Clone> Link<T> {
     /// What [`LinkConfig::check`] finds.
     pub fn new(config: &LinkConfig, seed: u64) -> Result<Self, ConfigError> {
         config.check()?;
-        if config.queue.discipline != crate::Discipline::DropTail {
-            return Err(ConfigError::DisciplineNotBuilt);
-        }
         Ok(Self {
             now: Instant::ZERO,
             arrivals: 0,
@@ -92,11 +89,8 @@ impl<T: Clone> Link<T> {
     /// When to call [`advance`](Self::advance) next: never later than the next delivery, and nothing is to be gained from
     /// calling earlier. `None` while the link is empty.
     pub fn next_event(&self) -> Option<Instant> {
-        let departs = self.bottleneck.next_event().map(|out| out + self.wire.shortest_delay());
-        match (departs, self.wire.next_due()) {
-            (Some(departs), Some(due)) => Some(departs.min(due)),
-            (departs, due) => departs.or(due),
-        }
+        let departs = self.bottleneck.next_event() + self.wire.shortest_delay();
+        Some(departs.min(self.wire.next_due())).filter(|next| *next < Instant::MAX)
     }
 
     /// Lets everything happen that is due up to and including `now`, in order of time: packets leave the bottleneck, and
@@ -104,25 +98,25 @@ impl<T: Clone> Link<T> {
     pub fn advance<S: Sink<T>>(&mut self, now: Instant, sink: &mut S) {
         debug_assert!(now >= self.now, "time went back from {} to {now}", self.now);
         self.now = self.now.max(now);
+        let mut departs = self.bottleneck.next_event();
+        let mut due = self.wire.next_due();
         loop {
-            let departs = self.bottleneck.next_event().filter(|out| *out <= self.now);
-            let due = self.wire.next_due().filter(|due| *due <= self.now);
-            match (departs, due) {
-                (Some(at), due) if due.is_none_or(|due| at <= due) => {
-                    let mut moment = Moment { at, ledger: &mut self.ledger, sink };
-                    if let Some(delivery) = self.bottleneck.step(&mut moment) {
-                        self.wire.push(delivery);
-                    }
-                }
-                (_, Some(_)) => {
-                    if let Some(delivery) = self.wire.pop() {
-                        self.ledger.counters.delivered += 1;
-                        self.ledger.counters.delivered_bytes += delivery.packet.size;
-                        sink.deliver(delivery);
-                    }
-                }
-                _ => return,
+            let at = departs.min(due);
+            if at > self.now || at == Instant::MAX {
+                return;
             }
+            if departs <= due {
+                let mut moment = Moment { at, ledger: &mut self.ledger, sink };
+                if let Some(delivery) = self.bottleneck.step(&mut moment) {
+                    self.wire.push(delivery);
+                }
+                departs = self.bottleneck.next_event();
+            } else if let Some(delivery) = self.wire.pop() {
+                self.ledger.counters.delivered += 1;
+                self.ledger.counters.delivered_bytes += delivery.packet.size;
+                sink.deliver(delivery);
+            }
+            due = self.wire.next_due();
         }
     }
 

@@ -66,6 +66,7 @@ impl Loss {
     }
 
     /// Whether the packet with this number is lost. Called once for every packet, in order.
+    #[inline]
     pub(crate) fn loses(&mut self, number: u64) -> bool {
         match self {
             Self::None => false,
@@ -84,6 +85,7 @@ impl Loss {
 
     /// Whether the copy of the packet that `loses` last judged is lost too. Independent loss judges it for itself, from a
     /// stream of its own so that duplication does not move the fates of other packets. Elsewhere it shares its original's.
+    #[inline]
     pub(crate) fn loses_copy(&mut self, number: u64) -> bool {
         match self {
             Self::None => false,

@@ -12,7 +12,6 @@ pub(crate) enum Stage {
     Duplicate,
     Loss,
     LossOfCopies,
-    #[expect(dead_code, reason = "RED is next")]
     Queue,
     Jitter,
     Reorder,
@@ -32,6 +31,7 @@ impl Stream {
     }
 
     /// Uniform over all of `u64`.
+    #[inline]
     pub(crate) fn draw(&mut self) -> u64 {
         self.0.next_u64()
     }

@@ -6,7 +6,7 @@
 
 use alloc::vec::Vec;
 
-use units::{Bytes, Instant};
+use units::{Bytes, Duration, Instant, Rate};
 
 use crate::config::{RateModel, Trace};
 
@@ -44,7 +44,21 @@ impl Server {
         }
     }
 
+    /// The rate right now, or the mean one of a trace.
+    pub(crate) fn rate(&self) -> Rate {
+        match self {
+            Self::Unlimited => Rate::ZERO,
+            Self::Constant(constant) => Rate::from_bps(constant.rate),
+            Self::Steps(steps) => Rate::from_bps(steps.steps[steps.current].1),
+            Self::Trace(trace) => {
+                let bytes = Bytes::new(OPPORTUNITY_BYTES).saturating_mul(trace.trace.len() as u64);
+                Rate::from_transfer(bytes, Duration::from_nanos(trace.period))
+            }
+        }
+    }
+
     /// A packet arrives while nothing waits and nothing is in service.
+    #[inline]
     pub(crate) fn wake(&mut self, now: Instant) {
         match self {
             Self::Unlimited => {}
@@ -55,6 +69,7 @@ impl Server {
     }
 
     /// When the next waiting packet is taken from the queue, given that the one before is out.
+    #[inline]
     pub(crate) fn next_start(&self) -> Instant {
         match self {
             Self::Unlimited => Instant::ZERO,
@@ -65,6 +80,7 @@ impl Server {
     }
 
     /// Sends a packet of `size` bytes from `next_start` on; returns when its last bit is out.
+    #[inline]
     pub(crate) fn send(&mut self, size: Bytes) -> Instant {
         match self {
             Self::Unlimited => Instant::ZERO,
@@ -83,6 +99,7 @@ struct Clock {
 }
 
 impl Clock {
+    #[inline]
     fn visible(self) -> Instant {
         Instant::from_nanos(self.at.saturating_add(u64::from(self.overhang > 0)))
     }
@@ -104,6 +121,7 @@ impl Constant {
         Self { rate, clock: Clock::default(), size: 0, whole: 0, rest: 0 }
     }
 
+    #[inline]
     fn send(&mut self, size: u64) -> Instant {
         if size != self.size {
             let work = nanobits(size);
@@ -146,6 +164,7 @@ impl Steps {
         }
     }
 
+    #[inline]
     fn send(&mut self, size: u64) -> Instant {
         let mut work = u128::from(nanobits(size)) + u128::from(self.clock.overhang);
         let mut at = self.clock.at;
@@ -219,6 +238,7 @@ impl Opportunities {
         }
     }
 
+    #[inline]
     fn send(&mut self, size: u64) -> Instant {
         let mut waiting = size.min(MAX_PACKET);
         loop {

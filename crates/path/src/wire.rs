@@ -3,6 +3,7 @@
 //! Packets with the same delay keep their order, so each distinct delay is a first-in-first-out line, and the next delivery is
 //! the earliest of the lines' heads. The common case, one line, touches no heap.
 
+use alloc::collections::binary_heap::PeekMut;
 use alloc::collections::{BinaryHeap, VecDeque};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -74,6 +75,7 @@ impl<T> Wire<T> {
     }
 
     /// No packet is shorter on its way than this.
+    #[inline]
     pub(crate) fn shortest_delay(&self) -> Duration {
         self.shortest
     }
@@ -84,6 +86,7 @@ impl<T> Wire<T> {
     }
 
     /// Puts a packet in that leaves the bottleneck at `delivery.due`, which becomes the time it reaches the far end.
+    #[inline]
     pub(crate) fn push(&mut self, mut delivery: Delivery<T>) {
         let FlowId(flow) = delivery.packet.flow;
         let mut index = self.line_of_flow.get(usize::from(flow)).copied().unwrap_or(0);
@@ -107,27 +110,32 @@ impl<T> Wire<T> {
         self.count += 1;
     }
 
-    /// Due time of the next delivery.
-    pub(crate) fn next_due(&self) -> Option<Instant> {
-        if self.lines.len() == 1 {
-            return self.lines[0].packets.front().map(|(delivery, _)| delivery.due);
+    /// Due time of the next delivery; `Instant::MAX` for none.
+    #[inline]
+    pub(crate) fn next_due(&self) -> Instant {
+        match self.lines.as_slice() {
+            [only] => only.packets.front().map_or(Instant::MAX, |(delivery, _)| delivery.due),
+            _ => self.heads.peek().map_or(Instant::MAX, |Reverse((due, ..))| *due),
         }
-        self.heads.peek().map(|Reverse((due, ..))| *due)
     }
 
     /// Takes the next delivery out.
+    #[inline]
     pub(crate) fn pop(&mut self) -> Option<Delivery<T>> {
-        let index = match self.lines.len() {
-            1 => 0,
-            _ => self.heads.pop()?.0.2,
+        let delivery = match self.lines.as_mut_slice() {
+            [only] => only.packets.pop_front()?.0,
+            lines => {
+                let mut head = self.heads.peek_mut()?;
+                let Reverse((due, order, index)) = &mut *head;
+                let line = &mut lines[*index].packets;
+                let (delivery, _) = line.pop_front()?;
+                match line.front() {
+                    Some((next, next_order)) => (*due, *order) = (next.due, *next_order),
+                    None => drop(PeekMut::pop(head)),
+                }
+                delivery
+            }
         };
-        let line = &mut self.lines[index];
-        let (delivery, _) = line.packets.pop_front()?;
-        if self.lines.len() > 1
-            && let Some((next, order)) = self.lines[index].packets.front()
-        {
-            self.heads.push(Reverse((next.due, *order, index)));
-        }
         self.count -= 1;
         Some(delivery)
     }

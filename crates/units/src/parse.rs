@@ -41,18 +41,26 @@ pub(crate) struct Decimal {
 }
 
 impl Decimal {
-    /// `self * scale`, rounded to the nearest integer; halves go up.
-    pub(crate) fn times(self, scale: u64) -> Option<u64> {
-        let divisor = 10u128.checked_pow(self.decimals)?;
-        let product = self.digits.checked_mul(u128::from(scale))?;
-        u64::try_from(product.checked_add(divisor / 2)? / divisor).ok()
+    /// `self * scale`, rounded to the nearest integer; halves go up. Neither too large for `u64` nor rounded down to nothing.
+    ///
+    /// `scale` is at most that of hours in nanoseconds.
+    pub(crate) fn times(self, scale: u64, too_large: &'static str) -> Result<u64, ParseError> {
+        let divisor = 10u128.pow(self.decimals);
+        let rounded = (self.digits * u128::from(scale) + divisor / 2) / divisor;
+        if rounded == 0 && self.is_positive() {
+            return Err(ParseError::OutOfRange("it is too small to be told from zero"));
+        }
+        u64::try_from(rounded).map_err(|_| ParseError::OutOfRange(too_large))
     }
 
-    /// Whether the number is above zero though `times` may have rounded it down to zero.
+    /// Whether the number is above zero.
     pub(crate) fn is_positive(self) -> bool {
         self.digits > 0
     }
 }
+
+/// Most digits before and after the point together that matter; with the largest scale the product fits into `u128`.
+const MOST_DIGITS: u32 = 24;
 
 /// Splits `text` into its number and the trimmed rest.
 pub(crate) fn number_and_unit(text: &str) -> Result<(Decimal, &str), ParseError> {
@@ -66,12 +74,11 @@ pub(crate) fn number_and_unit(text: &str) -> Result<(Decimal, &str), ParseError>
         match c {
             '0'..='9' => {
                 seen_digit = true;
-                digits = digits
-                    .checked_mul(10)
-                    .and_then(|d| d.checked_add(u128::from(c as u32 - '0' as u32)))
-                    .filter(|d| *d < 1 << 96)
-                    .ok_or(ParseError::OutOfRange("the number has too many digits"))?;
+                digits = digits * 10 + u128::from(c as u32 - '0' as u32);
                 decimals += u32::from(seen_point);
+                if digits >= 10u128.pow(MOST_DIGITS) || decimals > MOST_DIGITS {
+                    return Err(ParseError::OutOfRange("the number has too many digits"));
+                }
             }
             '_' if seen_digit => {}
             '.' if !seen_point => seen_point = true,

@@ -50,12 +50,10 @@ impl FromStr for Probability {
             "" => u64::from(ONE),
             _ => return Err(ParseError::UnknownUnit("% (or none, for a fraction)")),
         };
-        let ppb = number.times(scale).ok_or(ParseError::OutOfRange("a probability is at most 100%"))?;
-        if ppb == 0 && number.is_positive() {
-            return Err(ParseError::OutOfRange("a probability is 0 or at least 0.0000001%"));
-        }
+        let too_large = "a probability is at most 100% (a number without % is a fraction of 1)";
+        let ppb = number.times(scale, too_large)?;
         if ppb > u64::from(ONE) {
-            return Err(ParseError::OutOfRange("a probability is at most 100% (a number without % is a fraction of 1)"));
+            return Err(ParseError::OutOfRange(too_large));
         }
         Ok(Self(ppb as u32))
     }

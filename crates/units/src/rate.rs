@@ -19,12 +19,12 @@ impl Rate {
         Self(bits_per_second)
     }
 
-    /// From decimal megabits per second.
+    /// From decimal megabits per second. Saturates.
     pub const fn from_mbps(megabits_per_second: u64) -> Self {
-        Self(megabits_per_second * 1_000_000)
+        Self(megabits_per_second.saturating_mul(1_000_000))
     }
 
-    /// The mean rate that carries `bytes` in `time`; zero where `time` is zero.
+    /// The mean rate that carries `bytes` in `time`, rounded down; zero where `time` is zero. Saturates.
     pub fn from_transfer(bytes: Bytes, time: Duration) -> Self {
         if time == Duration::ZERO {
             return Self::ZERO;
@@ -54,7 +54,7 @@ impl Rate {
         Bytes::new(u64::try_from(bytes).unwrap_or(u64::MAX))
     }
 
-    /// The time that `bytes` occupy a link of this rate, rounded up. `Duration::MAX` at a rate of zero.
+    /// The time that `bytes` occupy a link of this rate, rounded up. `Duration::MAX` at a rate of zero. Saturates.
     pub fn time_for(self, bytes: Bytes) -> Duration {
         if self.0 == 0 {
             return Duration::MAX;
@@ -88,12 +88,12 @@ impl FromStr for Rate {
             "" => return Err(ParseError::NoUnit(KNOWN)),
             _ => return Err(ParseError::UnknownUnit(KNOWN)),
         };
-        number.times(scale).map(Self).ok_or(ParseError::OutOfRange("the rate is too large"))
+        number.times(scale, "the rate is too large").map(Self)
     }
 }
 
 impl fmt::Display for Rate {
-    /// Up to four significant digits with the unit people expect: `1.78 Gbit/s`, `42.5 Mbit/s`.
+    /// Three significant digits, or all before the point, with the unit people expect: `1.78 Gbit/s`, `42.5 Mbit/s`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (scale, unit) = match self.0 {
             0..1_000 => (1, "bit/s"),

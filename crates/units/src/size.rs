@@ -71,7 +71,7 @@ impl FromStr for Bytes {
             "GiB" => 1 << 30,
             _ => return Err(ParseError::UnknownUnit(KNOWN)),
         };
-        number.times(scale).map(Self).ok_or(ParseError::OutOfRange("the size is too large"))
+        number.times(scale, "the size is too large").map(Self)
     }
 }
 

@@ -178,7 +178,7 @@ impl FromStr for Duration {
             "" => return Err(ParseError::NoUnit(KNOWN)),
             _ => return Err(ParseError::UnknownUnit(KNOWN)),
         };
-        number.times(scale).map(Self).ok_or(ParseError::OutOfRange("the time is too long"))
+        number.times(scale, "the time is too long").map(Self)
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod congestion;
 mod info;
+mod memory;
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
@@ -11,6 +12,7 @@ use units::Bytes;
 
 pub use congestion::{CcInfo, SetCongestionControlError, cc_info, congestion_control, set_congestion_control};
 pub use info::{CaState, RawTcpInfo, TcpInfo};
+pub use memory::TcpMemory;
 
 /// `TCP_CC_INFO` of include/uapi/linux/tcp.h, which the libc crate does not name.
 const TCP_CC_INFO: libc::c_int = 26;

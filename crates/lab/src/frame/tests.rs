@@ -149,9 +149,14 @@ fn frames_that_contradict_themselves_are_refused_and_never_panic() {
 
 #[test]
 fn packets_are_told_apart_by_the_server_port_in_either_direction() {
-    let classifier = Classifier::new(5_201, 2);
-    assert_eq!(classifier.flow((40_000, 5_201)), FlowId(1));
-    assert_eq!(classifier.flow((5_202, 40_000)), FlowId(2));
-    assert_eq!(classifier.flow((40_000, 5_203)), FlowId(0));
-    assert_eq!(classifier.flow((40_000, 5_200)), FlowId(0));
+    let base = Frame::parse(&tcp4_burst(10, 1_448, 0)).unwrap();
+    let classifier = Classifier::new(5_201, 2, Some(FlowId(3)));
+    let of = |ports, protocol| classifier.flow(&Frame { ports, protocol, ..base });
+    assert_eq!(of((40_000, 5_201), TCP), FlowId(1));
+    assert_eq!(of((5_202, 40_000), TCP), FlowId(2));
+    assert_eq!(of((40_000, 5_203), TCP), FlowId(0));
+    assert_eq!(of((40_000, 5_200), TCP), FlowId(0));
+    assert_eq!(of((40_000, 5_201), UDP), FlowId(3), "the probe");
+    let without = Classifier::new(5_201, 2, None);
+    assert_eq!(without.flow(&Frame { ports: (40_000, 5_201), protocol: UDP, ..base }), FlowId(1));
 }

@@ -1,0 +1,88 @@
+//! Arguments that several `lab` commands share.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use units::{Duration, Probability, Rate};
+
+/// What to change about a scenario.
+#[derive(Args, Debug, Clone, Default)]
+#[command(next_help_heading = "What to vary")]
+pub struct Vary {
+    /// Congestion controls to compare, e.g. `cubic,bbr`: profiles that use them, or the largest stack with each
+    #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
+    pub cc: Option<Vec<String>>,
+    /// Only these profiles of the scenario
+    #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
+    pub profile: Option<Vec<String>>,
+    /// Loss rates in the data direction, e.g. `0%,0.5%,1.5%`
+    #[arg(long, value_delimiter = ',', value_name = "P,…", value_parser = quantity::<Probability>)]
+    pub loss: Option<Vec<Probability>>,
+    /// Round-trip times, e.g. `10ms,80ms`
+    #[arg(long, value_delimiter = ',', value_name = "T,…", value_parser = quantity::<Duration>)]
+    pub rtt: Option<Vec<Duration>>,
+    /// Queue sizes at the bottleneck, e.g. `0.5bdp,1bdp`, `100ms`, `250kB`, `165packets`
+    #[arg(long, value_delimiter = ',', value_name = "SIZE,…")]
+    pub queue: Option<Vec<String>>,
+    /// Runs per cell
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repeat: Option<u32>,
+    /// First seed of the path's randomness; repeat k uses seed + k
+    #[arg(long, value_name = "S")]
+    pub seed: Option<u64>,
+    /// Length of one run, warm-up included
+    #[arg(long, value_name = "T", value_parser = quantity::<Duration>)]
+    pub duration: Option<Duration>,
+    /// Left out of the figures at a run's start
+    #[arg(long, value_name = "T", value_parser = quantity::<Duration>)]
+    pub warmup: Option<Duration>,
+}
+
+/// Where results go.
+#[derive(Args, Debug, Clone, Default)]
+#[command(next_help_heading = "Output")]
+pub struct Outputs {
+    /// Write a report for the browser: one file, nothing fetched from elsewhere
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Write everything as JSON (`-` is standard output)
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Capture the headers of every packet, dropped ones with the reason, as pcapng; several runs get a number in the name
+    #[arg(long, value_name = "FILE")]
+    pub pcap: Option<PathBuf>,
+}
+
+/// What carries the packets.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum EmulatorKind {
+    /// Our own path model in real time, every packet accounted for
+    #[default]
+    Model,
+    /// The kernel's netem, where it has one
+    Netem,
+}
+
+/// A path given on the command line.
+#[derive(Args, Debug, Clone)]
+#[command(next_help_heading = "Path")]
+pub struct AdHocPath {
+    /// Bottleneck bandwidth, e.g. `100mbit`
+    #[arg(long, value_name = "RATE", value_parser = quantity::<Rate>)]
+    pub rate: Rate,
+    /// Mean number of packets lost in a row; without it every packet is lost for itself
+    #[arg(long, value_name = "PACKETS")]
+    pub burst: Option<String>,
+    /// Largest IP packet
+    #[arg(long, value_name = "BYTES", default_value_t = 1500)]
+    pub mtu: u16,
+}
+
+/// Reads a quantity; the error says what is wrong and what to write instead.
+pub fn quantity<T>(text: &str) -> Result<T, String>
+where
+    T: std::str::FromStr,
+    T::Err: std::fmt::Display,
+{
+    text.parse().map_err(|error: T::Err| error.to_string())
+}

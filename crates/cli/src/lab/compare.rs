@@ -1,0 +1,37 @@
+//! `linerate lab compare`.
+
+use std::path::{Path, PathBuf};
+
+use report::LabReport;
+
+use crate::exit::{Exit, Failure};
+use crate::output;
+
+/// Arguments of `lab compare`.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The first report, as `lab run --json` wrote it
+    a: PathBuf,
+    /// The second
+    b: PathBuf,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Prints which cells differ; exit code 1 where one does.
+pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    let comparison = report::compare(&read(&arguments.a)?, &read(&arguments.b)?);
+    if arguments.json {
+        output::print(&comparison.to_json())?;
+    } else {
+        output::print(&report::render_compare(&comparison, output::width(), output::colour()))?;
+    }
+    Ok(if comparison.differs() { Exit::Found } else { Exit::Done })
+}
+
+fn read(file: &Path) -> Result<LabReport, Failure> {
+    let failed = |error: &dyn std::fmt::Display| Failure::usage(format_args!("{}: {error}", file.display()));
+    let text = std::fs::read_to_string(file).map_err(|error| failed(&error))?;
+    LabReport::from_json(&text).map_err(|error| failed(&error))
+}

@@ -1,0 +1,211 @@
+//! Runs scenarios cell by cell, shows how far it is, and writes the report. Ctrl-C keeps what was measured.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use lab::run::{Options, run_cell};
+use measure::stats;
+use measure::traffic::{Progress, StopFlag};
+use report::{Interval, Kernel, LabReport};
+use scenario::{Cell, Scenario};
+use units::Rate;
+
+use super::arguments::{EmulatorKind, Outputs};
+use super::fill;
+use crate::exit::{Exit, Failure};
+use crate::{output, stop};
+
+/// Bootstrap resamples and their seed: the same results give the same intervals.
+const RESAMPLES_SEED: u64 = 1;
+
+/// Runs every cell of `scenarios`, prints the table and writes the files asked for.
+pub fn run(scenarios: &[Scenario], outputs: &Outputs, emulator: EmulatorKind) -> Result<Exit, Failure> {
+    for file in [&outputs.html, &outputs.json, &outputs.pcap].into_iter().flatten() {
+        output::check_writable(file)?;
+    }
+    super::prerequisites()?;
+    let stop = stop::on_signal()?;
+    let mut plans = Vec::new();
+    for scenario in scenarios {
+        plans.push((scenario, scenario.cells().map_err(Failure::usage)?));
+    }
+    let runs: usize = plans.iter().map(|(_, cells)| cells.len()).sum();
+    let mut report = LabReport::new(env!("CARGO_PKG_VERSION"), kernel(), std::env::args().collect(), &now_rfc3339());
+    report.scenarios = scenarios.iter().map(|scenario| fill::scenario_report(scenario, "tun")).collect();
+    let bar = Bar::new(&plans);
+    let begun = Instant::now();
+    let mut done = 0;
+    let mut failure = None;
+    'all: for (scenario, cells) in &plans {
+        let flows = scenario.expanded_flows();
+        for cell in cells {
+            if stop.load(Ordering::Relaxed) {
+                break 'all;
+            }
+            let pcap = outputs.pcap.as_deref().map(|file| numbered(file, done, runs));
+            let options = Options { pcap: pcap.as_deref(), log_packets: false, stop: StopFlag::from(stop.clone()) };
+            let started_after = begun.elapsed();
+            bar.cell(done, runs, scenario, cell);
+            match run_cell(scenario, cell, &options, &mut |progress| bar.progress(progress)) {
+                Ok(outcome) => {
+                    warn_once(&mut report, &outcome);
+                    report.results.push(fill::run_report(scenario, cell, &flows, &outcome, started_after));
+                }
+                Err(error) => {
+                    failure = Some(error);
+                    break 'all;
+                }
+            }
+            done += 1;
+            bar.finished(scenario);
+        }
+    }
+    bar.clear();
+    if report.results.is_empty()
+        && let Some(error) = failure
+    {
+        return Err(Failure::failed(error));
+    }
+    if done < runs || report.results.iter().any(|run| run.invalid_reason.as_deref() == Some("stopped before its time")) {
+        report.partial = true;
+        report.partial_reason = Some(match &failure {
+            Some(error) => format!("run {} of {runs} failed: {error}", done + 1),
+            None => format!("stopped by a signal in run {} of {runs}", done.max(1)),
+        });
+    }
+    let _ = emulator;
+    report.summarise(&|values: &[f64]| interval(values));
+    finish(&report, outputs)?;
+    match failure {
+        Some(error) => Err(Failure::failed(error)),
+        None if report.partial || report.results.iter().any(|run| !run.valid) => Ok(Exit::Found),
+        None => Ok(Exit::Done),
+    }
+}
+
+fn finish(report: &LabReport, outputs: &Outputs) -> Result<(), Failure> {
+    let to_stdout = outputs.json.as_deref() == Some(Path::new("-")) || outputs.html.as_deref() == Some(Path::new("-"));
+    if let Some(file) = &outputs.json {
+        output::write(file, &report.to_json())?;
+    }
+    if let Some(file) = &outputs.html {
+        output::write(file, &report::render_html(report))?;
+    }
+    let table = report::render_lab_table(report, output::width(), output::colour() && !to_stdout);
+    if to_stdout {
+        eprint!("{table}");
+    } else {
+        output::print(&table)?;
+    }
+    for file in [&outputs.html, &outputs.json].into_iter().flatten().filter(|file| file.as_path() != Path::new("-")) {
+        eprintln!("Wrote {}", file.display());
+    }
+    Ok(())
+}
+
+fn interval(values: &[f64]) -> Interval {
+    let (median, low, high) = stats::median_interval(values, RESAMPLES_SEED);
+    Interval { median, low, high }
+}
+
+/// Says once what held for all runs.
+fn warn_once(report: &mut LabReport, outcome: &lab::run::CellOutcome) {
+    let mut add = |warning: String| {
+        if !report.warnings.contains(&warning) {
+            report.warnings.push(warning);
+        }
+    };
+    if !outcome.left_alone.is_empty() {
+        let keys: Vec<&str> = outcome.left_alone.iter().map(|left| left.key.as_str()).collect();
+        add(format!(
+            "left alone, because they belong to the whole host and an experiment changes nothing outside itself: {}",
+            keys.join(", ")
+        ));
+    }
+    if !outcome.emulator.realtime {
+        add("the emulator ran without real-time priority (root has it): expect more runs marked invalid on a busy machine".to_owned());
+    }
+    if let Some((_, left_out @ 1..)) = outcome.captured {
+        add(format!("{left_out} packets are missing in the capture: the disk was slower than the path"));
+    }
+}
+
+/// `trace.pcapng` for a single run, `trace-03.pcapng` for the third of several.
+fn numbered(file: &Path, index: usize, runs: usize) -> PathBuf {
+    if runs == 1 {
+        return file.to_owned();
+    }
+    let width = runs.to_string().len();
+    let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+    let name = match file.extension() {
+        Some(extension) => format!("{stem}-{:0width$}.{}", index + 1, extension.to_string_lossy()),
+        None => format!("{stem}-{:0width$}", index + 1),
+    };
+    file.with_file_name(name)
+}
+
+fn kernel() -> Kernel {
+    let uname = nix::sys::utsname::uname().ok();
+    let text = |f: fn(&nix::sys::utsname::UtsName) -> &std::ffi::OsStr| {
+        uname.as_ref().map_or_else(String::new, |u| f(u).to_string_lossy().into_owned())
+    };
+    Kernel {
+        release: text(|u| u.release()),
+        architecture: text(|u| u.machine()),
+        cpus: std::thread::available_parallelism().map_or(0, |n| n.get() as u32),
+        memory_bytes: lab::world::memory_total().ok().map(units::Bytes::as_u64),
+        btf: Path::new("/sys/kernel/btf/vmlinux").exists(),
+        available_congestion_controls: host::cc::available().unwrap_or_default(),
+    }
+}
+
+/// The time of day in UTC, as RFC 3339.
+fn now_rfc3339() -> String {
+    humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string()
+}
+
+/// What stands on the terminal meanwhile: one line that moves, or one line per run where it is no terminal.
+struct Bar {
+    bar: ProgressBar,
+    terminal: bool,
+    /// Milliseconds of the runs before this one.
+    before: std::cell::Cell<u64>,
+}
+
+impl Bar {
+    fn new(plans: &[(&Scenario, Vec<Cell>)]) -> Self {
+        let total: u64 = plans.iter().map(|(s, cells)| s.run.duration.as_millis() * cells.len() as u64).sum();
+        let terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
+        let target = if terminal { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(Some(total), target);
+        let style = ProgressStyle::with_template("{wide_bar:.dim} {msg} (about {eta} left)").expect("a constant template");
+        bar.set_style(style);
+        Self { bar, terminal, before: std::cell::Cell::new(0) }
+    }
+
+    fn cell(&self, done: usize, runs: usize, scenario: &Scenario, cell: &Cell) {
+        let text = format!("run {} of {runs}: {}, {}, loss {}, queue {}", done + 1, scenario.name, cell.profile.name, cell.loss, cell.queue);
+        if !self.terminal {
+            eprintln!("{text}");
+        }
+        self.bar.set_prefix(text);
+        self.bar.set_message(self.bar.prefix());
+    }
+
+    fn progress(&self, progress: Progress) {
+        let rate = Rate::from_transfer(progress.received, progress.elapsed);
+        self.bar.set_message(format!("{}: {rate}", self.bar.prefix()));
+        self.bar.set_position(self.before.get() + progress.elapsed.min(progress.duration).as_millis());
+    }
+
+    fn finished(&self, scenario: &Scenario) {
+        self.before.set(self.before.get() + scenario.run.duration.as_millis());
+        self.bar.set_position(self.before.get());
+    }
+
+    fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+}

@@ -1,0 +1,136 @@
+//! `linerate lab shell`: a shell, or a command, at the near end of an emulated path.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ExitStatus};
+
+use lab::session::{DataFrom, Session, Setup};
+use lab::world::{CLIENT, DEVICE, SERVER};
+use signal_hook::consts::{SIGINT, SIGQUIT};
+
+use super::arguments::Vary;
+use crate::exit::{Exit, Failure};
+
+/// Arguments of `lab shell`.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// A built-in scenario, or a scenario file
+    scenario: String,
+    #[command(flatten)]
+    vary: Vary,
+    /// Which directions have the path's rate, loss and queue
+    #[arg(long, value_enum, default_value_t)]
+    direction: Direction,
+    /// A command to run at the far end meanwhile, e.g. `iperf3 -s`
+    #[arg(long, value_name = "COMMAND")]
+    far: Option<String>,
+    /// What to run at the near end instead of a shell
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+/// Which directions are the scenario's data direction.
+#[derive(clap::ValueEnum, Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Direction {
+    /// Both: what you send and what you get
+    #[default]
+    Both,
+    /// From you to the far end; the way back is the scenario's
+    Up,
+    /// From the far end to you
+    Down,
+}
+
+/// Runs the shell; the exit code is that of the command.
+pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    super::prerequisites()?;
+    let scenario = super::load(&arguments.scenario, &arguments.vary)?;
+    let cell = super::first_cell(&scenario)?;
+    let mut sysctls = scenario.sysctls.clone();
+    sysctls.extend(cell.profile.sysctls.iter().cloned());
+    // Ctrl-C belongs to the shell inside; a handler that does nothing is not inherited by it, ignoring would be.
+    for signal in [SIGINT, SIGQUIT] {
+        signal_hook::flag::register(signal, std::sync::Arc::default())
+            .map_err(|error| Failure::failed(format_args!("can't watch for Ctrl-C: {error}")))?;
+    }
+    let both = arguments.direction == Direction::Both;
+    let session = Session::start(Setup {
+        forward: &cell.forward,
+        back: if both { &cell.forward } else { &cell.back },
+        data_from: if arguments.direction == Direction::Down { DataFrom::Server } else { DataFrom::Client },
+        seed: cell.seed,
+        mtu: scenario.path.mtu,
+        sysctls: &sysctls,
+        flows: 0,
+        probe: false,
+        log_packets: false,
+        capture: None,
+    })
+    .map_err(Failure::failed)?;
+    let control = &cell.profile.congestion_control;
+    session.world.set_default_control(control).map_err(Failure::failed)?;
+    eprintln!(
+        "{}: {}\nYou are {CLIENT}, the far end is {SERVER}; new connections use {control}. Also in $LINERATE_SERVER.",
+        scenario.name, scenario.title
+    );
+    let mut far = match &arguments.far {
+        None => None,
+        Some(command) => Some(
+            session
+                .world
+                .server
+                .command("sh")
+                .args(["-c", &format!("exec {command}")])
+                .env("LINERATE_SERVER", SERVER.to_string())
+                .spawn()
+                .map_err(|error| Failure::failed(format_args!("far end: {command}: {error}")))?,
+        ),
+    };
+    if far.is_none() {
+        let inside = std::os::fd::AsRawFd::as_raw_fd(&session.world.server);
+        eprintln!(
+            "To run something at the far end, from another terminal: sudo nsenter --net=/proc/{}/fd/{inside} COMMAND",
+            std::process::id()
+        );
+    }
+    let status = near_end(arguments, &session);
+    if let Some(far) = &mut far {
+        end(far);
+    }
+    let (_, outcome) = session.finish();
+    let late = if arguments.direction == Direction::Down { &outcome.down } else { &outcome.up };
+    let c = late.counters;
+    eprintln!(
+        "{DEVICE}: {} packets in, {} delivered; dropped {} at random, {} by a full queue, {} by AQM, {} by the policer. \
+         Emulator late by {} at p99.9, {} at most.",
+        c.offered, c.delivered, c.dropped_random, c.dropped_overflow, c.dropped_aqm, c.dropped_policer,
+        late.lateness.quantile(0.999), late.lateness.max(),
+    );
+    let code = status?.code().unwrap_or(Exit::Failed as i32);
+    std::process::exit(code)
+}
+
+fn near_end(arguments: &Arguments, session: &Session) -> Result<ExitStatus, Failure> {
+    let shell = std::env::var("SHELL").unwrap_or_else(|_| "/bin/sh".to_owned());
+    let (program, rest) = match arguments.command.split_first() {
+        Some((program, rest)) => (program.as_str(), rest),
+        None => (shell.as_str(), &[][..]),
+    };
+    let status = session
+        .world
+        .client
+        .command(program)
+        .args(rest)
+        .env("LINERATE_SERVER", SERVER.to_string())
+        .status()
+        .map_err(|error| Failure::failed(format_args!("{program}: {error}")))?;
+    Ok(match status.signal() {
+        Some(signal) => ExitStatus::from_raw((128 + signal) << 8),
+        None => status,
+    })
+}
+
+/// Ends the far end's command. `exec` above makes this its own process, not a shell's.
+fn end(child: &mut Child) {
+    let _ = child.kill();
+    let _ = child.wait();
+}

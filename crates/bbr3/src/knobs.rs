@@ -144,7 +144,11 @@ impl Knobs {
         self.to_raw().map(|_| ())
     }
 
-    pub(crate) fn to_raw(self) -> Result<RawKnobs, KnobError> {
+    /// In the program's own form.
+    ///
+    /// # Errors
+    /// The first knob that is not within its range.
+    pub fn to_raw(self) -> Result<RawKnobs, KnobError> {
         let short = Duration::from_millis(1);
         if self.min_rtt_window < self.probe_rtt_interval {
             return Err(KnobError { knob: "min_rtt_window", range: "at least probe_rtt_interval" });

@@ -18,7 +18,7 @@
 
 mod knobs;
 mod monitor;
-mod raw;
+pub mod raw;
 mod totals;
 
 #[cfg(feature = "bpf")]

@@ -1,10 +1,11 @@
-//! The structures that the BPF program and this crate share, as they lie in memory. Each is checked against the program's own type
-//! information by a test.
+//! The structures that the BPF program and Rust share, as they lie in memory. Each is checked against the program's own type
+//! information by a test. Fractions are in 1/256.
 
-/// `struct bbr3_knobs` of params.h.
+/// `struct bbr3_knobs` of params.h, where each field is described; [`crate::Knobs`] is the typed form.
 #[repr(C)]
+#[allow(missing_docs)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct RawKnobs {
+pub struct RawKnobs {
     pub loss_thresh: u32,
     pub startup_loss_thresh: u32,
     pub bw_lo_loss_thresh: u32,

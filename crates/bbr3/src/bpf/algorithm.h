@@ -162,16 +162,16 @@ SUBPROGRAM int update_control(struct conn *c, struct bbr3_state *b, const struct
 	return 0;
 }
 
-/* draft, UpdateOnACK(). */
-static __always_inline void on_ack(struct conn *c, struct bbr3_state *b, struct bbr3_ring *ring, const struct ack *ack)
+/* draft, UpdateOnACK(). `s` is the caller's to look at afterwards. */
+static __always_inline void on_ack(struct conn *c, struct bbr3_state *b, struct bbr3_ring *ring, const struct ack *ack,
+				   struct sample *s)
 {
-	struct sample s = {};
-
-	take_sample(c, b, ring, ack, &s);
-	update_path_model(c, b, &s);
-	update_state_machine(c, b, &s);
-	update_control(c, b, &s);
-	advance_latest_delivery_signals(b, &s);
+	__builtin_memset(s, 0, sizeof(*s));
+	take_sample(c, b, ring, ack, s);
+	update_path_model(c, b, s);
+	update_state_machine(c, b, s);
+	update_control(c, b, s);
+	advance_latest_delivery_signals(b, s);
 	b->prev_ca_state = c->ca_state;
 	b->acks++;
 }

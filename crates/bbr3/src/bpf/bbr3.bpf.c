@@ -167,6 +167,7 @@ int bbr3_cong_control(u64 *ctx)
 	u32 status = socket_status(tp);
 	struct conn c;
 	struct ack ack;
+	struct sample s;
 
 	/* The barriers keep the compiler from merging the loads into arithmetic on ctx, which the verifier refuses. */
 	if (features.cong_control_four_args) {
@@ -190,7 +191,7 @@ int bbr3_cong_control(u64 *ctx)
 		return 0;
 	read_conn(tp, &c);
 	read_ack(rs, &ack);
-	on_ack(&c, b, ring, &ack);
+	on_ack(&c, b, ring, &ack, &s);
 	write_conn(tp, &c);
 	if (b->round_start) {
 		update_monitor(&c, b);

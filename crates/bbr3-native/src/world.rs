@@ -101,6 +101,8 @@ pub struct World {
     forward: Link<Segment>,
     reverse: Link<Report>,
     flows: Vec<Flow>,
+    /// Arrived at the senders and not processed.
+    reports: Arrivals<Report>,
 }
 
 impl World {
@@ -122,6 +124,7 @@ impl World {
             forward: Link::new(&config.forward, config.seed)?,
             reverse: Link::new(&config.reverse, config.seed ^ 0x5EED)?,
             flows: config.flows.into_iter().map(flow).collect(),
+            reports: Arrivals::default(),
         })
     }
 
@@ -227,15 +230,12 @@ impl World {
     }
 
     fn answer(&mut self, index: usize, report: Report) {
-        let mut arrivals = Arrivals::default();
-        self.reverse.offer(self.now, packet(index, report, HEADERS), &mut arrivals);
-        debug_assert!(arrivals.delivered.is_empty(), "the way back has a delay");
+        self.reverse.offer(self.now, packet(index, report, HEADERS), &mut self.reports);
     }
 
     fn acknowledge(&mut self, now: Instant, seen: &mut impl FnMut(Instant, usize, &mut Sender)) {
-        let mut arrivals = Arrivals::default();
-        self.reverse.advance(now, &mut arrivals);
-        for (_, flow, report, _) in arrivals.delivered {
+        self.reverse.advance(now, &mut self.reports);
+        for (_, flow, report, _) in std::mem::take(&mut self.reports.delivered) {
             let index = usize::from(flow.0);
             let flow = &mut self.flows[index];
             let new = flow.receiver.read(report.noted);

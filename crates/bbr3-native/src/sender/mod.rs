@@ -241,6 +241,11 @@ impl Sender {
         self.truth
     }
 
+    /// Most packets sent as one burst; 0: as the kernel sizes it.
+    pub fn set_burst(&mut self, packets: u32) {
+        self.burst = packets;
+    }
+
     /// Sets the socket's own limits: SO_MAX_PACING_RATE in bytes per second, and the window in packets.
     pub fn limit(&mut self, max_pacing_rate: u64, cwnd_clamp: u32) {
         self.max_pacing_rate = max_pacing_rate;

@@ -64,8 +64,12 @@ pub struct Figures {
 }
 
 impl Cell {
-    pub fn new((forward, reverse): (LinkConfig, LinkConfig), flows: Vec<FlowConfig>) -> Self {
-        Self { world: World::new(WorldConfig { forward, reverse, flows, seed: 7 }).unwrap() }
+    pub fn new(path: (LinkConfig, LinkConfig), flows: Vec<FlowConfig>) -> Self {
+        Self::seeded(path, flows, 7)
+    }
+
+    pub fn seeded((forward, reverse): (LinkConfig, LinkConfig), flows: Vec<FlowConfig>, seed: u64) -> Self {
+        Self { world: World::new(WorldConfig { forward, reverse, flows, seed }).unwrap() }
     }
 
     pub fn measure(&mut self) -> Figures {

@@ -77,3 +77,38 @@ fn random_loss() {
         }
     }
 }
+
+
+#[test]
+fn triggers() {
+    for (q, loss) in [(83, 0.0), (660, 1.0), (660, 3.0), (660, 5.0)] {
+        let mut cell = Cell::seeded(dumbbell(q, loss), vec![reference_flow(3)], 3);
+        let f = cell.measure();
+        println!("{q} {loss} {} {:?}", f.goodput, cell.world.sender().triggers);
+    }
+}
+
+#[test]
+fn slide() {
+    use bbr3_native::Count;
+    let at = |s: u64| units::Instant::from_nanos(s * 1_000_000_000);
+    for (loss, burst) in [(3.0, 0), (3.0, 1), (5.0, 0), (5.0, 1)] {
+        for seed in 1..=4 {
+            let mut cell = Cell::seeded(dumbbell(660, loss), vec![reference_flow(seed)], seed);
+            cell.world.flow_mut(0).sender.set_burst(burst);
+            let mut g = Vec::new();
+            let mut last = units::Bytes::ZERO;
+            let mut cw = 0u64;
+            for (from, to) in [(0, 10), (10, 20), (20, 40), (40, 60)] {
+                for ms in 0..(to - from) * 50 { cell.world.run(units::Instant::from_nanos(from * 1_000_000_000 + ms * 20_000_000)); if from >= 10 { cw += u64::from(cell.world.sender().cwnd()); } }
+                cell.world.run(at(to));
+                let now = cell.world.flow(0).delivered_in_order();
+                g.push((World::goodput(last, now, units::Duration::from_secs(to - from)).as_mbps_f64() * 10.0).round() / 10.0);
+                last = now;
+            }
+            let s = cell.world.sender();
+            println!("loss {loss} burst {burst} {g:?} cwnd {} rto {} tlp {} high {} undo {} retr {} drops {} srtt {} ups {}", cw / 2500, s.cc().count(Count::Rto), s.cc().count(Count::TlpRecovery), s.cc().count(Count::TooHigh), s.cc().count(Count::Undo), s.retransmissions(), cell.world.flow(0).drops, s.srtt(), s.cc().entries_into(bbr3::Mode::Up));
+        }
+    }
+}
+use bbr3_native::World;

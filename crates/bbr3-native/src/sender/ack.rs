@@ -56,7 +56,11 @@ impl Sender {
         let mut ack = self.sampler.finish(&progress.taken, now, delivered, losses, self.min_rtt_us, end);
         ack.prior_in_flight = prior_in_flight;
         ack.rtt_us = progress.rtt.map_or(-1, |rtt| rtt.as_micros() as i64);
+        let trigger = self.exact_trigger();
+        let before = self.cc.count(crate::Count::TooHigh);
         let sample = self.ask(|cc, conn| cc.ack(conn, &ack));
+        let triggered = self.cc.count(crate::Count::TooHigh) > before;
+        if trigger.is_some() || triggered { self.triggers.push((trigger.map(|t| t.max(0)), triggered.then(|| self.cc.state().inflight_hi), self.ca_state as u8)); }
         self.compare(&sample, &ack, progress.taken.newest.map(|(_, packet)| packet));
         self.last_sample = sample;
         self.send(now);
@@ -223,14 +227,21 @@ impl Sender {
 
     /// tcp_enter_recovery().
     fn enter_recovery(&mut self) {
-        self.undo_marker = Some(self.board.first);
-        self.undo_retrans = i64::from(self.board.retrans_out);
-        self.retrans_stamp = None;
+        self.init_undo();
+        if !self.board.any_retransmitted() {
+            self.retrans_stamp = None;
+        }
         if self.ca_state < CaState::Cwr {
             self.reduce();
         }
         self.change_state(CaState::Recovery);
         self.high_seq = self.board.next();
+    }
+
+    /// tcp_init_undo(): as long as nothing was sent again, no DSACK can take it back.
+    pub(super) fn init_undo(&mut self) {
+        self.undo_marker = Some(self.board.first);
+        self.undo_retrans = if self.board.retrans_out > 0 { i64::from(self.board.retrans_out) } else { -1 };
     }
 
     /// tcp_packet_delayed(), RFC 3522: the ACK answers what was sent before the first retransmission.
@@ -315,6 +326,16 @@ impl Sender {
         if self.board.lost > before && self.ca_state < CaState::Recovery {
             self.enter_recovery();
         }
+    }
+
+    /// What a kernel that asks at each lost packet would set inflight_hi to, as this ACK is processed.
+    fn exact_trigger(&mut self) -> Option<u32> {
+        let marks = std::mem::take(&mut self.board.marks);
+        if self.cc.state().bw_probe_samples == 0 {
+            return None;
+        }
+        let too_high = marks.into_iter().find(|(in_flight, lost)| u64::from(*lost) > u64::from(*in_flight) * 5 / 256)?;
+        Some(self.cc.inflight_at_loss(too_high.0, too_high.1))
     }
 
     /// Checks what the ring rebuilt against what this model knows.

@@ -72,6 +72,7 @@ pub struct Sender {
     outgoing: Vec<Outgoing>,
     orders: u64,
     truth: Truth,
+    pub triggers: Vec<(Option<u32>, Option<u32>, u8)>,
     last_sample: Sample,
 
     cwnd: u32,
@@ -137,6 +138,7 @@ impl Sender {
             outgoing: Vec::new(),
             orders: 0,
             truth: Truth::default(),
+            triggers: Vec::new(),
             last_sample: Sample::default(),
             cwnd: conn.cwnd,
             cwnd_clamp: u32::MAX,

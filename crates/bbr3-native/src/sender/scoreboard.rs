@@ -34,6 +34,9 @@ pub(crate) struct Scoreboard {
     pub retrans_out: u32,
     /// Marked lost since the connection began.
     pub lost: u32,
+    /// Marks since this was last taken, in order: packets in flight right after the packet was sent, and packets lost since then,
+    /// itself included.
+    pub marks: Vec<(u32, u32)>,
 }
 
 impl Scoreboard {
@@ -104,9 +107,12 @@ impl Scoreboard {
         let (newly, again) = (!packet.lost, packet.retransmitted);
         packet.lost = true;
         packet.retransmitted = false;
+        let packet = *packet;
         self.lost_out += u32::from(newly);
         self.retrans_out -= u32::from(again);
-        self.lost += 1;
+        self.lost = self.lost.wrapping_add(1);
+        let mark = (packet.tx_in_flight, self.lost.wrapping_sub(packet.tx_lost));
+        self.marks.push(mark);
     }
 
     /// tcp_undo_cwnd_reduction() with unmark_loss.
@@ -127,7 +133,8 @@ impl Scoreboard {
         self.first..self.next()
     }
 
+    /// tcp_any_retrans_done().
     pub fn any_retransmitted(&self) -> bool {
-        self.packets.iter().any(|packet| packet.ever_retransmitted)
+        self.retrans_out > 0 || self.packets.front().is_some_and(|packet| packet.ever_retransmitted)
     }
 }

@@ -119,8 +119,7 @@ impl Sender {
         if self.ca_state <= CaState::Disorder || self.board.first >= self.high_seq || (self.ca_state == CaState::Loss && !again) {
             self.prior_cwnd = self.cwnd;
             self.ssthresh = self.ask(|cc, conn| cc.ssthresh(conn));
-            self.undo_marker = Some(self.board.first);
-            self.undo_retrans = i64::from(self.board.retrans_out);
+            self.init_undo();
         }
         self.cwnd = self.board.in_flight() + 1;
         self.change_state(CaState::Loss);

@@ -156,7 +156,7 @@ impl Sender {
         if self.retrans_stamp.is_none() {
             self.retrans_stamp = Some(self.now);
         }
-        self.undo_retrans += 1;
+        self.undo_retrans = self.undo_retrans.max(0) + 1;
         self.outgoing.push(Outgoing { packet: number, order });
         self.data_segs_out = self.data_segs_out.wrapping_add(1);
         self.pace(u64::from(self.mss));

@@ -103,7 +103,7 @@ SUBPROGRAM int take_sample(struct conn *c, struct bbr3_state *b, struct bbr3_rin
 		expire_app_limited(b, s->prior_delivered);
 	}
 	if (s->newly_lost)
-		handle_losses_of_ack(c, b, ring, s);
+		handle_losses_of_ack(c, b, ring, ack, s);
 	b->tlp_retrans_pending = false;
 	return 0;
 }

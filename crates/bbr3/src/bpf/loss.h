@@ -53,8 +53,8 @@ static __always_inline u32 inflight_at_loss(u32 tx_in_flight, u32 lost)
 }
 
 /*
- * draft, HandleLostPacket(), for `newly_lost` packets in a row sent as part of a flight of `tx_in_flight`, of which `lost_before` had
- * been lost already: finds the first that goes too high.
+ * draft, HandleLostPacket(), for `newly_lost` packets in a row: the first was sent as the last of `tx_in_flight` packets, of which
+ * `lost_before` had been lost already. Finds the one that takes its flight above the threshold.
  */
 static __always_inline void handle_lost_packets(struct conn *c, struct bbr3_state *b, u32 tx_in_flight, u32 lost_before,
 						u32 newly_lost, bool is_app_limited, u32 cwnd)
@@ -67,7 +67,7 @@ static __always_inline void handle_lost_packets(struct conn *c, struct bbr3_stat
 	needed = lost_before > tolerated ? 1 : tolerated - lost_before + 1;
 	if (needed > newly_lost)
 		return;
-	handle_inflight_too_high(c, b, inflight_at_loss(tx_in_flight, lost_before + needed), is_app_limited, cwnd);
+	handle_inflight_too_high(c, b, inflight_at_loss(tx_in_flight + needed - 1, lost_before + needed), is_app_limited, cwnd);
 }
 
 /* How much earlier than the packet just delivered a packet marked lost may have been sent: RACK's reordering window, microseconds. */
@@ -78,30 +78,52 @@ static __always_inline u32 reordering_window_us(struct conn *c)
 	return (u32)min_u64((u64)(c->kernel_min_rtt_us >> 2) * c->reo_wnd_steps, c->srtt_us >> 3);
 }
 
+/*
+ * Where the first packet that this ACK has marked lost ends: the one before the hole's end. Recovery begins with the oldest packet
+ * outstanding. In recovery RACK does not wait: it marks what was sent right before the packets just delivered. 0: not known.
+ */
+static __always_inline u32 first_lost_end(struct conn *c, const struct bbr3_state *b, const struct ack *ack, const struct sample *s)
+{
+	u32 end;
+
+	if (b->prev_ca_state < TCP_CA_Recovery)
+		return c->snd_una + c->mss;
+	if (!ack->has_packet || ack->is_retrans || reordering_window_us(c))
+		return 0;
+	end = ack->last_end_seq - c->mss * (s->acked_sacked + s->newly_lost - 1);
+	return before(c->snd_una, end) ? end : 0;
+}
+
 /* For each ACK with news of loss. */
 static __always_inline void handle_losses_of_ack(struct conn *c, struct bbr3_state *b, struct bbr3_ring *ring,
-						 const struct sample *s)
+						 const struct ack *ack, const struct sample *s)
 {
 	/* Timers mark between ACKs: the clock then starts where it stood. */
 	bool by_timer = s->newly_lost > s->ack_losses;
 	struct ring_entry *entry;
-	u32 tx_in_flight = s->tx_in_flight, since_sent, earlier;
+	u32 tx_in_flight, lost_before = c->lost - s->newly_lost, end, earlier;
 
 	save_state_upon_loss(b, c->cwnd);
 	note_loss(b, by_timer ? c->delivered - s->acked_sacked : c->delivered);
-	if (!b->bw_probe_samples || !s->tx_in_flight)
+	if (!b->bw_probe_samples)
 		return;
-	since_sent = s->lost;
-	earlier = (u32)((u64)bounded_bw(b) * reordering_window_us(c) >> BW_SHIFT);
-	if (earlier) {
+	end = first_lost_end(c, b, ack, s);
+	if (end) {
+		entry = ring_find_sequence(ring, end - 1);
+		if (!entry)
+			return;
+		tx_in_flight = ring_tx_in_flight(c, entry, end, false);
+	} else {
+		/* As of the group of the packet just delivered, or of one earlier by what RACK waits. */
+		if (!ack->has_packet)
+			return;
+		earlier = (u32)((u64)bounded_bw(b) * reordering_window_us(c) >> BW_SHIFT);
 		entry = ring_find(ring, s->prior_delivered - earlier);
-		if (entry) {
-			tx_in_flight = entry->in_flight;
-			since_sent = c->lost - entry->lost;
-		}
+		if (!entry)
+			return;
+		tx_in_flight = entry->in_flight;
 	}
-	handle_lost_packets(c, b, tx_in_flight, since_sent > s->newly_lost ? since_sent - s->newly_lost : 0, s->newly_lost,
-			    s->is_app_limited, c->cwnd);
+	handle_lost_packets(c, b, tx_in_flight, lost_before - entry->lost, s->newly_lost, s->is_app_limited, c->cwnd);
 }
 
 #endif

@@ -212,30 +212,37 @@ fn traffic_plan(
 
 /// Why a run's figures must not be used.
 fn why_invalid(outcome: &CellOutcome, rtt: Duration) -> Vec<String> {
-    let mut why = Vec::new();
-    let limit = LATE_LIMIT.max(rtt / LATE_SHARE_OF_RTT);
-    for (name, direction) in [("data", outcome.forward()), ("acknowledgements", outcome.back())] {
-        let late = direction.lateness.quantile(0.999);
-        if late > limit {
-            why.push(format!("the emulator was late: {late} at p99.9 for {name}, {limit} is allowed"));
-        }
-        if direction.outside.refused + direction.outside.malformed > 0 {
-            why.push(format!("{} packets of {name} were lost outside the path", direction.outside.refused + direction.outside.malformed));
-        }
-    }
-    if outcome.device_drops > 0 {
-        why.push(format!("the devices dropped {} packets before the path saw them", outcome.device_drops));
-    }
+    let mut why = late_or_lossy(&outcome.emulator, outcome.device_drops, rtt);
     if outcome.traffic.memory_pressure {
         why.push("TCP ran short of the host's net.ipv4.tcp_mem".to_owned());
-    }
-    if let Some(error) = &outcome.emulator.error {
-        why.push(format!("the emulator ended early: {error}"));
     }
     for flow in &outcome.traffic.flows {
         if let Some(error) = &flow.error {
             why.push(format!("flow {}: {error}", flow.label));
         }
+    }
+    why
+}
+
+/// Why the emulation itself makes a run invalid: lateness over the limit for this round-trip time, or packets lost outside the model.
+pub fn late_or_lossy(emulator: &EmulatorOutcome, device_drops: u64, rtt: Duration) -> Vec<String> {
+    let mut why = Vec::new();
+    let limit = LATE_LIMIT.max(rtt / LATE_SHARE_OF_RTT);
+    for (name, direction) in [("upward", &emulator.up), ("downward", &emulator.down)] {
+        let late = direction.lateness.quantile(0.999);
+        if late > limit {
+            why.push(format!("the emulator was late: {late} at p99.9 {name}, {limit} is allowed"));
+        }
+        let lost = direction.outside.refused + direction.outside.malformed;
+        if lost > 0 {
+            why.push(format!("{lost} packets were lost outside the path {name}"));
+        }
+    }
+    if device_drops > 0 {
+        why.push(format!("the devices dropped {device_drops} packets before the path saw them"));
+    }
+    if let Some(error) = &emulator.error {
+        why.push(format!("the emulator ended early: {error}"));
     }
     why
 }

@@ -20,7 +20,7 @@ pub struct LinkConfig {
     pub jitter: Duration,
     /// Packets that overtake others.
     pub reorder: Option<Reorder>,
-    /// Each packet arrives twice with this probability.
+    /// Each packet arrives twice with this probability. The copy follows its original at once, with the same number.
     pub duplicate: Probability,
     /// Loss that does not come from a full queue. Happens before the queue: a lost packet uses no link time.
     pub loss: LossModel,
@@ -47,13 +47,18 @@ pub enum RateModel {
 
 /// A mahimahi trace: each entry is a moment, in milliseconds from the trace's start, at which up to 1500 bytes leave.
 /// After its last entry's time the trace starts again from zero.
+///
+/// As the mm-link manual page has it, bytes are counted: several small packets share an opportunity, and a packet larger than
+/// what is left of one is finished by the next. An opportunity that finds nothing waiting is lost; a packet that arrives at
+/// that very moment is too late for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trace {
     /// Rising (repeats allowed), not empty, the last above zero.
     pub opportunities_ms: Vec<u32>,
 }
 
-/// Loss that happens on the wire.
+/// Loss that happens on the wire. A duplicate is judged for itself by independent loss; all other models lose it
+/// with its original.
 #[derive(Debug, Clone, PartialEq)]
 pub enum LossModel {
     /// None.
@@ -79,7 +84,8 @@ pub enum LossModel {
     List(Vec<u64>),
 }
 
-/// A token bucket that drops, with no queue of its own.
+/// A token bucket that drops, with no queue of its own. It starts full. As in RFC 2697, tokens are bytes of IP packets: the
+/// link's overhead does not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Policer {
     /// Tokens per second.
@@ -93,7 +99,7 @@ pub struct Policer {
 pub struct Reorder {
     /// How many packets do.
     pub probability: Probability,
-    /// How much of the propagation delay they skip; at most all of it.
+    /// How much of the propagation delay they skip; at most all of the shortest one.
     pub advance: Duration,
 }
 
@@ -106,7 +112,8 @@ pub struct QueueConfig {
     pub discipline: Discipline,
     /// Mark packets of ECN-capable transports where the AQM would drop them.
     pub ecn: bool,
-    /// Mark (ECN-capable packets only) when more than this waits on arrival: a step threshold, as DCTCP expects.
+    /// Mark (ECN-capable packets only) what finds more than this waiting on arrival: a step threshold, as DCTCP expects. Does not
+    /// depend on `ecn`, and never drops.
     pub mark_above: Option<Bytes>,
 }
 
@@ -126,11 +133,12 @@ pub enum Discipline {
     DropTail,
     /// RFC 8289.
     CoDel(CoDel),
-    /// RFC 8290: CoDel on each of `buckets` queues, served by deficit round robin with `quantum`.
+    /// RFC 8290: CoDel on each of `buckets` queues, served by deficit round robin with `quantum`. When the whole is full,
+    /// half of the longest queue's packets (at most 64) are dropped from its head.
     FqCoDel {
         /// CoDel on each queue.
         codel: CoDel,
-        /// Number of queues.
+        /// Number of queues; flows share one where their hashes, mixed with the seed, say so.
         buckets: u32,
         /// Bytes per round, at least one full packet.
         quantum: Bytes,
@@ -157,6 +165,7 @@ pub struct Red {
     pub max: Bytes,
     /// Drop probability at `max`.
     pub max_probability: Probability,
-    /// The average moves by 1/2^weight_shift of the difference per packet.
+    /// The average moves by 1/2^weight_shift of the difference per packet, and by as many packets of 1500 bytes as could have
+    /// been sent while nothing waited.
     pub weight_shift: u8,
 }

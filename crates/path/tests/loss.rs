@@ -41,6 +41,14 @@ fn one_loss_says_nothing_about_the_next_where_loss_is_independent() {
 }
 
 #[test]
+fn with_the_same_seed_more_loss_takes_the_same_packets_and_others() {
+    let at = |percent: u32| lost(&lossy(LossModel::Independent(ppb(percent * 10_000_000))), 9, 100_000);
+    let (one, two) = (at(1), at(2));
+    assert!(one.iter().all(|number| two.binary_search(number).is_ok()));
+    assert!(two.len() > one.len() * 3 / 2);
+}
+
+#[test]
 fn no_loss_and_a_probability_of_zero_lose_nothing() {
     for model in [
         LossModel::None,
@@ -171,7 +179,7 @@ proptest! {
     #[test]
     fn a_policer_admits_no_more_than_burst_plus_rate_and_hardly_less(
         bps in 1_000_000u64..10_000_000_000,
-        burst in 9000u64..1_000_000,
+        burst in 30_000u64..1_000_000,
         load_percent in 110u64..400,
         sizes in prop::collection::vec(40u64..9000, 500..1000),
     ) {
@@ -188,13 +196,13 @@ proptest! {
         let admitted: u64 = log.deliveries().iter().map(|(number, _)| sizes[*number as usize]).sum();
         let earned = u128::from(last) * u128::from(bps) / 8_000_000_000;
         prop_assert!(u128::from(admitted) <= earned + u128::from(burst));
-        // Overloaded from the start, it wastes tokens only where the burst was never used up.
-        if !log.dropped(DropCause::Policer).is_empty() {
-            let first_drop = log.dropped_at(DropCause::Policer)[0].1;
-            let used: u64 = log.deliveries().iter().filter(|(_, due)| *due >= first_drop)
+        // A drop means fewer than 9000 bytes of tokens, and the time until the next packet earns no more than that again: a
+        // deeper bucket never spills once it has been emptied, so all that is earned is used but for what is left.
+        if let Some((_, first_drop)) = log.dropped_at(DropCause::Policer).first() {
+            let used: u64 = log.deliveries().iter().filter(|(_, due)| due >= first_drop)
                 .map(|(number, _)| sizes[*number as usize]).sum();
             let earned_since = u128::from(last - first_drop) * u128::from(bps) / 8_000_000_000;
-            prop_assert!(u128::from(used) + 2 * 9000 >= earned_since, "{} of {}", used, earned_since);
+            prop_assert!(u128::from(used) + 3 * 9000 >= earned_since, "{} of {}", used, earned_since);
         }
     }
 }

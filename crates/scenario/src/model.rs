@@ -30,9 +30,13 @@ pub struct Scenario {
 #[derive(Debug, Clone, PartialEq)]
 pub struct PathSpec {
     /// Everything that is not swept, for the direction data flows (`forward`) and the one acknowledgements flow (`back`).
-    /// Delay, loss and queue of `forward` are filled in per cell.
+    /// Delay, loss and queue of `forward` are filled in per cell; only a loss by pattern ([`LossModel::Periodic`],
+    /// [`LossModel::List`]) stands here already, with its average as the only one of `losses`.
+    ///
+    /// [`LossModel::Periodic`]: path::LossModel::Periodic
+    /// [`LossModel::List`]: path::LossModel::List
     pub forward: LinkConfig,
-    /// The direction of acknowledgements.
+    /// The direction of acknowledgements. Delay and queue are filled in per cell.
     pub back: LinkConfig,
     /// Round-trip times.
     pub rtts: Vec<Duration>,
@@ -42,6 +46,8 @@ pub struct PathSpec {
     pub mean_burst_milli: Option<u32>,
     /// Bottleneck queue, as written.
     pub queues: Vec<QueueSpec>,
+    /// Queue of the acknowledgements' direction, as written; without effect where `back` has no rate.
+    pub back_queue: QueueSpec,
     /// IP packet size limit of both ends.
     pub mtu: u16,
 }
@@ -130,6 +136,9 @@ pub struct Published {
     pub profile: String,
     /// What the publication calls it.
     pub label: String,
+    /// The congestion control the publication names, where the profile has another: a profile that
+    /// [`Scenario::with_overrides`] makes for this control takes the figure along.
+    pub congestion_control: Option<String>,
     /// The cell's loss; `None`: any.
     pub loss: Option<Probability>,
     /// Goodput.

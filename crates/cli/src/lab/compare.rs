@@ -23,7 +23,13 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let comparison = report::compare(&read(&arguments.a)?, &read(&arguments.b)?);
     if arguments.json {
-        output::print(&comparison.to_json())?;
+        let text = serde_json::to_string_pretty(&serde_json::json!({
+            "schema": "linerate.lab-compare/1",
+            "linerate_version": env!("CARGO_PKG_VERSION"),
+            "differs": comparison.differs(),
+            "comparison": comparison,
+        }));
+        output::print(&format!("{}\n", text.map_err(Failure::failed)?))?;
     } else {
         output::print(&report::render_compare(&comparison, output::width(), output::colour()))?;
     }

@@ -22,9 +22,7 @@ const RESAMPLES_SEED: u64 = 1;
 
 /// Runs every cell of `scenarios`, prints the table and writes the files asked for.
 pub fn run(scenarios: &[Scenario], outputs: &Outputs, emulator: EmulatorKind) -> Result<Exit, Failure> {
-    for file in [&outputs.html, &outputs.json, &outputs.pcap].into_iter().flatten() {
-        output::check_writable(file)?;
-    }
+    check_outputs(outputs)?;
     super::prerequisites()?;
     let stop = stop::on_signal()?;
     let mut plans = Vec::new();
@@ -32,7 +30,7 @@ pub fn run(scenarios: &[Scenario], outputs: &Outputs, emulator: EmulatorKind) ->
         plans.push((scenario, scenario.cells().map_err(Failure::usage)?));
     }
     let runs: usize = plans.iter().map(|(_, cells)| cells.len()).sum();
-    let mut report = LabReport::new(env!("CARGO_PKG_VERSION"), kernel(), std::env::args().collect(), &now_rfc3339());
+    let mut report = new_report();
     report.scenarios = scenarios.iter().map(|scenario| fill::scenario_report(scenario, "tun")).collect();
     let bar = Bar::new(&plans);
     let begun = Instant::now();
@@ -76,8 +74,7 @@ pub fn run(scenarios: &[Scenario], outputs: &Outputs, emulator: EmulatorKind) ->
         });
     }
     let _ = emulator;
-    report.summarise(&|values: &[f64]| interval(values));
-    finish(&report, outputs)?;
+    finish(&mut report, outputs)?;
     match failure {
         Some(error) => Err(Failure::failed(error)),
         None if report.partial || report.results.iter().any(|run| !run.valid) => Ok(Exit::Found),
@@ -85,7 +82,20 @@ pub fn run(scenarios: &[Scenario], outputs: &Outputs, emulator: EmulatorKind) ->
     }
 }
 
-fn finish(report: &LabReport, outputs: &Outputs) -> Result<(), Failure> {
+/// Checks every file before anything is measured.
+pub fn check_outputs(outputs: &Outputs) -> Result<(), Failure> {
+    [&outputs.html, &outputs.json, &outputs.pcap].into_iter().flatten().try_for_each(|file| output::check_writable(file))
+}
+
+/// A report of this machine, kernel, command and time, without results.
+pub fn new_report() -> LabReport {
+    let started_at = humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string();
+    LabReport::new(env!("CARGO_PKG_VERSION"), kernel(), std::env::args().collect(), &started_at)
+}
+
+/// Summarises the report, writes the files asked for and prints the table.
+pub fn finish(report: &mut LabReport, outputs: &Outputs) -> Result<(), Failure> {
+    report.summarise(&|values: &[f64]| interval(values));
     let to_stdout = outputs.json.as_deref() == Some(Path::new("-")) || outputs.html.as_deref() == Some(Path::new("-"));
     if let Some(file) = &outputs.json {
         output::write(file, &report.to_json())?;
@@ -105,9 +115,13 @@ fn finish(report: &LabReport, outputs: &Outputs) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The median with its 95 % bootstrap interval; with fewer than three values, with their range.
 fn interval(values: &[f64]) -> Interval {
-    let (median, low, high) = stats::median_interval(values, RESAMPLES_SEED);
-    Interval { median, low, high }
+    let range = report::median_and_range(values);
+    match stats::median_interval(values, RESAMPLES_SEED) {
+        Some(stats::Interval { low, high }) => Interval { low, high, ..range },
+        None => range,
+    }
 }
 
 /// Says once what held for all runs.
@@ -159,11 +173,6 @@ fn kernel() -> Kernel {
         btf: Path::new("/sys/kernel/btf/vmlinux").exists(),
         available_congestion_controls: host::cc::available().unwrap_or_default(),
     }
-}
-
-/// The time of day in UTC, as RFC 3339.
-fn now_rfc3339() -> String {
-    humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string()
 }
 
 /// What stands on the terminal meanwhile: one line that moves, or one line per run where it is no terminal.

@@ -1,11 +1,12 @@
 //! From what a run gave to the plain values of a report.
 
+use lab::emulator::EmulatorOutcome;
 use lab::lateness::Lateness;
 use lab::record::Record;
 use lab::run::CellOutcome;
 use measure::stats;
 use measure::traffic::FlowOutcome;
-use path::{Discipline, LinkConfig, LossModel, QueueLimit, RateModel};
+use path::{Counters, Discipline, LinkConfig, LossModel, QueueLimit, RateModel};
 use report::{
     DelayPercentiles, DropCounts, DropSeries, EmulatorReport, FlowReport, FlowSeries, FlowTraffic, MAX_POINTS, PathReport,
     Percentiles, ProfileReport, PublishedFigure, RunReport, RunSeries, ScenarioReport, Series, Setting, TimingError,
@@ -160,19 +161,7 @@ pub fn run_report(
     let waits: Vec<Duration> =
         forward.record.probe_sojourns.iter().filter(|(at, _)| *at >= window.0).map(|(_, wait)| *wait).collect();
     RunReport {
-        scenario: scenario.name.clone(),
-        profile: cell.profile.name.clone(),
-        congestion_control: cell.profile.congestion_control.clone(),
         congestion_control_version: traffic.flows.iter().find_map(|flow| flow.cc_version.as_ref()).map(ToString::to_string),
-        loss: cell.loss.as_f64(),
-        rtt_ms: cell.rtt.as_millis_f64(),
-        queue: cell.queue.to_string(),
-        queue_bytes: match cell.queue_limit {
-            QueueLimit::Bytes(bytes) => Some(bytes.as_u64()),
-            QueueLimit::Packets(_) => None,
-        },
-        repeat: cell.repeat,
-        seed: cell.seed,
         started_after_s: started_after.as_secs_f64(),
         duration_s: traffic.ended_at.since(traffic.started_at).as_secs_f64(),
         warmup_s: scenario.run.warmup.as_secs_f64(),
@@ -188,18 +177,59 @@ pub fn run_report(
         queueing_delay_ms: delay_percentiles(&waits),
         retransmitted_segments: sum(flow_reports.iter().filter_map(|flow| flow.retransmitted_segments)),
         completion_s: completion(&flow_reports, flows),
-        first_contentful_paint_ms: None,
-        page_load_ms: None,
-        drops: DropCounts {
-            random: counters.dropped_random,
-            overflow: counters.dropped_overflow,
-            aqm: counters.dropped_aqm,
-            policer: counters.dropped_policer,
-        },
+        drops: drop_counts(&counters),
         marks: counters.marked,
         flows: flow_reports,
-        emulator: Some(emulator_report(outcome)),
+        emulator: Some(emulator_report(&outcome.emulator, outcome.device_drops)),
         series: run_series(outcome),
+        ..empty_run(scenario, cell)
+    }
+}
+
+/// What is known of a run before it is made.
+pub fn empty_run(scenario: &Scenario, cell: &Cell) -> RunReport {
+    RunReport {
+        scenario: scenario.name.clone(),
+        profile: cell.profile.name.clone(),
+        congestion_control: cell.profile.congestion_control.clone(),
+        congestion_control_version: None,
+        loss: cell.loss.as_f64(),
+        rtt_ms: cell.rtt.as_millis_f64(),
+        queue: cell.queue.to_string(),
+        queue_bytes: match cell.queue_limit {
+            QueueLimit::Bytes(bytes) => Some(bytes.as_u64()),
+            QueueLimit::Packets(_) => None,
+        },
+        repeat: cell.repeat,
+        seed: cell.seed,
+        started_after_s: 0.0,
+        duration_s: 0.0,
+        warmup_s: 0.0,
+        valid: false,
+        invalid_reason: None,
+        goodput_bps: None,
+        rtt_idle_ms: None,
+        rtt_under_load_ms: None,
+        queueing_delay_ms: None,
+        retransmitted_segments: None,
+        completion_s: None,
+        first_contentful_paint_ms: None,
+        page_load_ms: None,
+        drops: DropCounts::default(),
+        marks: 0,
+        flows: Vec::new(),
+        emulator: None,
+        series: RunSeries::default(),
+    }
+}
+
+/// Drops by cause.
+pub fn drop_counts(counters: &Counters) -> DropCounts {
+    DropCounts {
+        random: counters.dropped_random,
+        overflow: counters.dropped_overflow,
+        aqm: counters.dropped_aqm,
+        policer: counters.dropped_policer,
     }
 }
 
@@ -283,8 +313,9 @@ fn buckets(record: &Record, started: Instant, value: impl Fn(&lab::record::Bucke
     Series::from_points(inside.map(|(end, bucket)| (Instant::from_nanos(end.since(started).as_nanos()), value(bucket))))
 }
 
-fn emulator_report(outcome: &CellOutcome) -> EmulatorReport {
-    let (up, down) = (&outcome.emulator.up, &outcome.emulator.down);
+/// What the emulator says of itself, both directions together.
+pub fn emulator_report(emulator: &EmulatorOutcome, device_drops: u64) -> EmulatorReport {
+    let (up, down) = (&emulator.up, &emulator.down);
     let both = |a: &Lateness, b: &Lateness| {
         let mut all = a.clone();
         all.add(b);
@@ -295,28 +326,21 @@ fn emulator_report(outcome: &CellOutcome) -> EmulatorReport {
         lateness_us: Some(both(&up.lateness, &down.lateness)),
         intake_us: Some(both(&up.intake, &down.intake)),
         packets: up.counters.offered + down.counters.offered,
-        outside_drops: outcome.device_drops + up.outside.refused + down.outside.refused,
+        outside_drops: device_drops + up.outside.refused + down.outside.refused,
     }
 }
 
-fn percentiles(values: &[Duration]) -> Option<Percentiles> {
-    let sorted = sorted(values)?;
-    let at = |q| stats::percentile_of_sorted(&sorted, q);
-    Some(Percentiles { p50: at(0.50), p95: at(0.95), p99: at(0.99) })
+/// In milliseconds; `None` where there are no values.
+pub fn percentiles(values: &[Duration]) -> Option<Percentiles> {
+    let at = |percent| stats::percentile(values, percent);
+    Some(Percentiles::from_durations(at(50.0)?, at(95.0)?, at(99.0)?))
 }
 
 fn delay_percentiles(values: &[Duration]) -> Option<DelayPercentiles> {
-    let sorted = sorted(values)?;
-    let at = |q| stats::percentile_of_sorted(&sorted, q);
-    let mean = sorted.iter().sum::<f64>() / sorted.len() as f64;
-    Some(DelayPercentiles { mean, p50: at(0.50), p95: at(0.95), p99: at(0.99) })
-}
-
-/// In milliseconds, rising; `None` where there are none.
-fn sorted(values: &[Duration]) -> Option<Vec<f64>> {
-    let mut all: Vec<f64> = values.iter().map(|value| value.as_millis_f64()).collect();
-    all.sort_by(f64::total_cmp);
-    (!all.is_empty()).then_some(all)
+    let at = |percent| stats::percentile(values, percent);
+    let sum: u64 = values.iter().map(|value| value.as_nanos()).sum();
+    let mean = Duration::from_nanos(sum.checked_div(values.len() as u64)?);
+    Some(DelayPercentiles::from_durations(mean, at(50.0)?, at(95.0)?, at(99.0)?))
 }
 
 fn sum(values: impl Iterator<Item = u64>) -> Option<u64> {

@@ -1,5 +1,6 @@
 //! `linerate lab list`.
 
+use scenario::Scenario;
 use serde_json::json;
 
 use crate::exit::{Exit, Failure};
@@ -17,7 +18,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let scenarios = scenario::builtin()
         .iter()
-        .map(|(name, _)| scenario::find(name).map_err(Failure::failed))
+        .map(|(name, _)| Scenario::builtin(name).map_err(Failure::failed))
         .collect::<Result<Vec<_>, _>>()?;
     if arguments.json {
         let list: Vec<_> = scenarios

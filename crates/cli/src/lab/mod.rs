@@ -70,7 +70,7 @@ fn load(name: &str, vary: &Vary) -> Result<Scenario, Failure> {
         let folder = file.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
         Scenario::parse(&text, name, &Folder(folder)).map_err(Failure::usage)?
     } else {
-        scenario::find(name).map_err(Failure::usage)?
+        Scenario::builtin(name).map_err(Failure::usage)?
     };
     scenario.with_overrides(overrides(vary)?).map_err(Failure::usage)
 }

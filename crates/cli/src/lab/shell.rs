@@ -1,5 +1,6 @@
 //! `linerate lab shell`: a shell, or a command, at the near end of an emulated path.
 
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitStatus};
 
@@ -86,7 +87,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         ),
     };
     if far.is_none() {
-        let inside = std::os::fd::AsRawFd::as_raw_fd(&session.world.server);
+        let inside = session.world.server.as_fd().as_raw_fd();
         eprintln!(
             "To run something at the far end, from another terminal: sudo nsenter --net=/proc/{}/fd/{inside} COMMAND",
             std::process::id()

@@ -52,7 +52,7 @@ pub enum FlowError {
 pub struct TcpSample {
     /// When it was read.
     pub at: Instant,
-    /// Payload acknowledged cumulatively.
+    /// Payload acknowledged cumulatively; the kernel counts the sequence numbers of SYN and FIN too.
     pub bytes_acked: Bytes,
     /// Segments delivered, out of order ones included.
     pub delivered_segments: u32,

@@ -1,3 +1,8 @@
+//! Shared by the tests: a path, flows on it, and what they show.
+#![allow(dead_code)]
+
+pub mod bench;
+
 use bbr3::Mode;
 use bbr3_native::{Bbr3, FlowConfig, Truth, World, WorldConfig};
 use path::{Discipline, LinkConfig, LossModel, QueueConfig, QueueLimit, RateModel};

@@ -1,0 +1,192 @@
+use bbr3::raw::RawKnobs;
+use bbr3::{Knobs, Mode};
+
+use crate::raw::{self, Ack, Conn, Connection, Environment, Ring, Sample, State};
+
+/// The kernel's states of loss recovery, `enum tcp_ca_state` of include/uapi/linux/tcp.h.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum CaState {
+    /// Nothing is amiss.
+    Open = 0,
+    /// Duplicate ACKs or SACKs, and no loss yet.
+    Disorder = 1,
+    /// The window was reduced for another reason than loss.
+    Cwr = 2,
+    /// Fast recovery.
+    Recovery = 3,
+    /// After a retransmission timeout.
+    Loss = 4,
+}
+
+/// What BBRv3 counts, in the order of `enum bbr3_count`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Count {
+    /// Bandwidth probes that lost too much.
+    TooHigh = 5,
+    /// STARTUPs ended by loss.
+    StartupLoss = 6,
+    /// Spurious recoveries undone.
+    Undo = 7,
+    /// Retransmission timeouts.
+    Rto = 8,
+    /// Losses repaired by a tail loss probe.
+    TlpRecovery = 9,
+    /// Restarts from idle.
+    IdleRestart = 10,
+}
+
+/// BBRv3 of one connection: the kernel program's own code. Every method is one of the kernel's callbacks.
+#[derive(Debug, Clone)]
+pub struct Bbr3 {
+    connection: Box<Connection>,
+}
+
+impl Bbr3 {
+    /// A connection that has not begun. `seed` decides the random waits between bandwidth probes.
+    pub fn new(knobs: RawKnobs, seed: u64) -> Self {
+        let environment = Environment {
+            knobs,
+            four_arguments: 1,
+            app_limited_writable: 1,
+            // Never zero: the generator would stay there.
+            random: seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1,
+            scripted: [0; 2],
+            scripted_left: 0,
+            transition_count: 0,
+            transitions: [[0; 2]; 16],
+            counts: [0; 12],
+            entries: [0; 7],
+        };
+        let ring = Ring { newest: 0, used: 0, reserved: [0; 2], entries: [[0; 4]; 240] };
+        // SAFETY: all fields of State are integers or arrays of them, for which zeros are a value; init sets them.
+        let state = unsafe { std::mem::zeroed::<State>() };
+        Self { connection: Box::new(Connection { state, ring, environment }) }
+    }
+
+    /// The faithful BBRv3.
+    pub fn faithful(seed: u64) -> Self {
+        Self::new(raw::bbr3_native_default_knobs, seed)
+    }
+
+    /// With these knobs.
+    ///
+    /// # Errors
+    /// Where one is out of range.
+    pub fn with(knobs: Knobs, seed: u64) -> Result<Self, bbr3::KnobError> {
+        Ok(Self::new(knobs.to_raw()?, seed))
+    }
+
+    /// Behaves as on kernels that do not let a program write `app_limited` (before 6.4).
+    pub fn without_app_limited(mut self) -> Self {
+        self.connection.environment.app_limited_writable = 0;
+        self
+    }
+
+    /// Decides the next random wait: `rounds` (0 or 1), then `fraction` of 2^32.
+    pub fn script_probe_wait(&mut self, rounds: u32, fraction: u32) {
+        let environment = &mut self.connection.environment;
+        // Drawn from the end.
+        environment.scripted = [fraction, rounds << 31];
+        environment.scripted_left = 2;
+    }
+
+    /// `init`.
+    pub fn init(&mut self, conn: &mut Conn) {
+        // SAFETY: both are whole structures of the C layout (checked by a test), valid and not shared during the call.
+        unsafe { raw::bbr3_native_init(&raw mut *self.connection, conn) }
+    }
+
+    /// `cong_control`. Returns what the ACK told.
+    pub fn ack(&mut self, conn: &mut Conn, ack: &Ack) -> Sample {
+        let mut sample = Sample::default();
+        // SAFETY: as in `init`.
+        unsafe { raw::bbr3_native_ack(&raw mut *self.connection, conn, ack, &raw mut sample) };
+        sample
+    }
+
+    /// `ssthresh`.
+    pub fn ssthresh(&mut self, conn: &mut Conn) -> u32 {
+        // SAFETY: as in `init`.
+        unsafe { raw::bbr3_native_ssthresh(&raw mut *self.connection, conn) }
+    }
+
+    /// `set_state`, before the state changes.
+    pub fn set_state(&mut self, conn: &mut Conn, state: CaState) {
+        // SAFETY: as in `init`.
+        unsafe { raw::bbr3_native_set_state(&raw mut *self.connection, conn, state as u8) }
+    }
+
+    /// `in_ack_event`.
+    pub fn in_ack(&mut self, conn: &mut Conn) {
+        // SAFETY: as in `init`.
+        unsafe { raw::bbr3_native_in_ack(&raw mut *self.connection, conn) }
+    }
+
+    /// `undo_cwnd`: the window to go back to.
+    pub fn undo(&mut self, conn: &mut Conn) -> u32 {
+        // SAFETY: as in `init`.
+        unsafe { raw::bbr3_native_undo(&raw mut *self.connection, conn) }
+    }
+
+    /// `cwnd_event` CA_EVENT_TX_START.
+    pub fn tx_start(&mut self, conn: &mut Conn) {
+        // SAFETY: as in `init`.
+        unsafe { raw::bbr3_native_tx_start(&raw mut *self.connection, conn) }
+    }
+
+    /// Everything it remembers.
+    pub fn state(&self) -> &State {
+        &self.connection.state
+    }
+
+    /// The same, to be set by a test.
+    pub fn state_mut(&mut self) -> &mut State {
+        &mut self.connection.state
+    }
+
+    /// The state it is in.
+    pub fn mode(&self) -> Mode {
+        Mode::ALL[usize::from(self.connection.state.mode)]
+    }
+
+    /// How often something happened.
+    pub fn count(&self, what: Count) -> u64 {
+        self.connection.environment.counts[what as usize]
+    }
+
+    /// How often it entered a mode.
+    pub fn entries_into(&self, mode: Mode) -> u64 {
+        self.connection.environment.entries[mode as usize]
+    }
+
+    /// Changes of mode since the last call, at most sixteen: from, to.
+    pub fn take_transitions(&mut self) -> Vec<(Mode, Mode)> {
+        let environment = &mut self.connection.environment;
+        let count = std::mem::take(&mut environment.transition_count) as usize;
+        let mode = |number: u8| Mode::ALL[usize::from(number)];
+        environment.transitions[..count].iter().map(|[from, to]| (mode(*from), mode(*to))).collect()
+    }
+
+    /// The 52 bytes of its monitor record.
+    pub fn monitor(&self) -> Vec<u8> {
+        self.connection.state.monitor.iter().flat_map(|word| word.to_ne_bytes()).collect()
+    }
+
+    /// The draft's `BDPMultiple`, in packets: `bw` in packets/µs << 24, `gain` in 1/256.
+    pub fn bdp_multiple(&mut self, bw: u32, gain: u32) -> u32 {
+        // SAFETY: as in `init`.
+        unsafe { raw::bbr3_native_bdp_multiple(&raw mut *self.connection, bw, gain) }
+    }
+
+    /// The draft's `InflightAtLoss`, in packets.
+    pub fn inflight_at_loss(&mut self, tx_in_flight: u32, lost: u32) -> u32 {
+        // SAFETY: as in `init`.
+        unsafe { raw::bbr3_native_inflight_at_loss(&raw mut *self.connection, tx_in_flight, lost) }
+    }
+
+    /// Bytes per second of `bw` (packets/µs << 24) times `gain`/256, `margin_percent` below.
+    pub fn bytes_per_second(bw: u32, mss: u32, gain: u32, margin_percent: u32) -> u64 {
+        raw::bbr3_native_bytes_per_second(bw, mss, gain, margin_percent)
+    }
+}

@@ -1,0 +1,50 @@
+//! BBRv3 for a stock Linux kernel, 6.1 and later: a BPF congestion control and its loader.
+//!
+//! No mainline kernel has BBRv3 (checked up to 7.2). This crate brings it as a BPF program that the running kernel registers like
+//! any other congestion control, without a module and without a reboot.
+//!
+//! ```text
+//! src/bpf/*.h        the algorithm, one concept per header, from draft-ietf-ccwg-bbr; also compiles natively, for tests
+//! src/bpf/bbr3.bpf.c the callbacks the kernel knows, and the maps
+//!       |
+//!   Knobs            what may be chosen as the program is loaded; the default is the faithful BBRv3
+//!   Kernel           what the running kernel can do, from its BTF and by trying
+//!   Loaded           a loaded program, registered until it is dropped
+//!   Installed        a loaded program that stays: pinned in bpffs
+//!   Totals, Monitor  what it tells: counters over all sockets, and one socket's state
+//! ```
+//!
+//! Without the cargo feature `bpf` (on by default) there is neither program nor loader, and nothing but Rust is needed to build.
+
+mod knobs;
+mod monitor;
+pub mod raw;
+mod totals;
+
+#[cfg(feature = "bpf")]
+mod error;
+#[cfg(feature = "bpf")]
+mod kernel;
+#[cfg(feature = "bpf")]
+mod loaded;
+#[cfg(feature = "bpf")]
+mod log;
+#[cfg(feature = "bpf")]
+mod object;
+
+pub use knobs::{KnobError, Knobs, Profile};
+pub use monitor::{Mode, Monitor, MonitorError};
+pub use totals::Totals;
+
+#[cfg(feature = "bpf")]
+pub use error::LoadError;
+#[cfg(feature = "bpf")]
+pub use kernel::{Kernel, Registration};
+#[cfg(feature = "bpf")]
+pub use loaded::{Loaded, Options};
+
+/// The name the control registers by, unless another is chosen.
+pub const NAME: &str = "bbr3";
+
+/// The revision of the IETF draft that the program follows.
+pub const DRAFT: &str = "draft-ietf-ccwg-bbr, state of 2026-08-03 (after -06)";

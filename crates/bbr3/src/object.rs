@@ -1,0 +1,156 @@
+//! The compiled program, before and while it is loaded.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use libbpf_rs::btf::Btf;
+use libbpf_rs::btf::types::{MemberAttr, Struct};
+use libbpf_rs::{AsRawLibbpf, Object, ObjectBuilder, OpenObject};
+use nix::errno::Errno;
+
+use crate::error::io_error;
+use crate::kernel::not_permitted;
+use crate::{Kernel, LoadError, Options, Registration, log};
+
+/// What build.rs compiled.
+static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/bbr3.bpf.o"));
+
+/// `TCP_CA_NAME_MAX` of include/net/tcp.h, the final NUL included.
+const NAME_MAX: usize = 16;
+
+/// The struct_ops map to register, and the one to leave out.
+pub(crate) fn registration_map(registration: Registration) -> (&'static str, &'static str) {
+    match registration {
+        Registration::Link => ("bbr3_by_link", "bbr3_by_map"),
+        Registration::Map => ("bbr3_by_map", "bbr3_by_link"),
+    }
+}
+
+/// Whether the kernel takes it as the name of a congestion control, and people as a word.
+pub(crate) fn check_name(name: &str) -> Result<(), LoadError> {
+    let fits = !name.is_empty() && name.len() < NAME_MAX;
+    if fits && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_') {
+        Ok(())
+    } else {
+        Err(LoadError::BadName(name.to_owned()))
+    }
+}
+
+/// Has the kernel verify the program and make its maps. Nothing is registered yet.
+pub(crate) fn load(options: &Options, kernel: Kernel) -> Result<Object, LoadError> {
+    check_name(&options.name)?;
+    let knobs = options.knobs.to_raw()?.to_bytes();
+    let mut open = open()?;
+    write_value(&mut open, ".rodata.knobs", 0, &knobs)?;
+    write_value(&mut open, ".rodata.feature", 0, &kernel.to_bytes())?;
+    let (wanted, unwanted) = registration_map(kernel.registration);
+    let mut name = [0; NAME_MAX];
+    name[..options.name.len()].copy_from_slice(options.name.as_bytes());
+    let offset = offset_in_operations(&open, "name")?;
+    write_value(&mut open, wanted, offset, &name)?;
+    if !kernel.tx_start_callback {
+        // libbpf leaves a callback out that the kernel does not know, where nothing is set.
+        let offset = offset_in_operations(&open, "cwnd_event_tx_start")?;
+        write_value(&mut open, wanted, offset, &[0; size_of::<usize>()])?;
+    }
+    for mut map in open.maps_mut().filter(|map| map.name() == unwanted) {
+        map.set_autocreate(false).map_err(LoadError::libbpf("leave out a map"))?;
+    }
+    let (loaded, said) = log::listen(|| open.load());
+    loaded.map_err(|error| refused(&io_error(&error), &said))
+}
+
+fn open() -> Result<OpenObject, LoadError> {
+    let (opened, said) = log::listen(|| {
+        let mut builder = ObjectBuilder::default();
+        builder.name("bbr3")?;
+        builder.open_memory(OBJECT)
+    });
+    opened.map_err(|error| {
+        let source = if said.is_empty() { io_error(&error) } else { io::Error::other(said) };
+        LoadError::Step { step: "open the BPF program", source }
+    })
+}
+
+/// Writes into a map's value before it is loaded.
+fn write_value(object: &mut OpenObject, map: &str, offset: usize, bytes: &[u8]) -> Result<(), LoadError> {
+    let missing = || LoadError::Step { step: "set the program's parameters", source: io::Error::other(map.to_owned()) };
+    let mut map = object.maps_mut().find(|candidate| candidate.name() == map).ok_or_else(missing)?;
+    let value = map.initial_value_mut().ok_or_else(missing)?;
+    let place = value.get_mut(offset..offset + bytes.len()).ok_or_else(missing)?;
+    place.copy_from_slice(bytes);
+    Ok(())
+}
+
+/// Where a member is in the program's own definition of `tcp_congestion_ops`, in bytes.
+fn offset_in_operations(object: &OpenObject, name: &str) -> Result<usize, LoadError> {
+    // SAFETY: the object lives as long as the reference, and libbpf's accessors do not change it.
+    let raw = unsafe { object.as_libbpf_object().as_ref() };
+    let btf = Btf::from_bpf_object(raw).map_err(LoadError::libbpf("read the program's type information"))?;
+    btf.as_ref()
+        .and_then(|btf| btf.type_by_name::<Struct<'_>>("tcp_congestion_ops"))
+        .and_then(|operations| {
+            operations.iter().find(|member| member.name == Some(OsStr::new(name))).map(|member| member.attr)
+        })
+        .and_then(|attributes| match attributes {
+            MemberAttr::Normal { offset } => Some(offset as usize / 8),
+            MemberAttr::BitField { .. } => None,
+        })
+        .ok_or_else(|| LoadError::Step {
+            step: "read the program's type information",
+            source: io::Error::other(format!("tcp_congestion_ops has no {name}")),
+        })
+}
+
+/// What a failed load means.
+fn refused(error: &io::Error, said: &str) -> LoadError {
+    if error.raw_os_error() == Some(Errno::EPERM as i32) && !said.contains("BEGIN PROG LOAD LOG") {
+        return not_permitted();
+    }
+    let reason = verifier_reason(said).unwrap_or_else(|| error.to_string());
+    match save_log(said) {
+        Ok(log) => LoadError::Refused { reason, log },
+        Err(source) => LoadError::Step { step: "save the verifier's log", source },
+    }
+}
+
+/// The verifier's last word: the line before its statistics.
+fn verifier_reason(said: &str) -> Option<String> {
+    let lines: Vec<&str> = said.lines().map(str::trim).collect();
+    let end = lines.iter().position(|line| line.starts_with("processed ") && line.contains(" insns "))?;
+    lines[..end].iter().rev().find(|line| !line.is_empty()).map(|line| (*line).to_owned())
+}
+
+/// A file only its owner reads, for the log names kernel addresses.
+fn save_log(said: &str) -> io::Result<PathBuf> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let path = std::env::temp_dir().join(format!("linerate-bbr3-verifier-{}.log", std::process::id()));
+    let _ = fs::remove_file(&path);
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+    io::Write::write_all(&mut file, said.as_bytes())?;
+    Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_what_the_kernel_and_a_shell_take() {
+        for good in ["bbr3", "a", "bbr3-lossy_link"] {
+            assert!(check_name(good).is_ok(), "{good}");
+        }
+        for bad in ["", "sixteen-letters-", "two words", "a/b", "bbr³"] {
+            assert!(check_name(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_verifiers_reason_is_the_line_before_its_statistics() {
+        let said = "libbpf: -- BEGIN PROG LOAD LOG --\n0: (b7) r0 = 0\nR1 invalid mem access 'scalar'\nprocessed 7 insns (limit 1000000)\n";
+        assert_eq!(verifier_reason(said).as_deref(), Some("R1 invalid mem access 'scalar'"));
+        assert_eq!(verifier_reason("nothing of the kind"), None);
+    }
+}

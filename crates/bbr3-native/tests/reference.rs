@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{dumbbell, reference_flow, Cell};
+use common::{Cell, dumbbell, reference_flow};
 
 #[test]
 fn probe() {
@@ -20,12 +20,33 @@ fn trace() {
     cell.world.watch(units::Instant::from_nanos(30_000_000_000), |now, _, s| {
         for (from, to) in s.cc_mut().take_transitions() {
             let st = s.cc().state();
-            println!("{now} {:?}->{:?} hi {} lo {} infl {} cwnd {} high {} retr {} lost {} rsk {} pth {}", from, to, st.inflight_hi as i32, st.inflight_lo as i32, s.in_flight(), s.cwnd(), s.cc().count(Count::TooHigh), s.retransmissions(), s.lost(), st.stopped_risky_probe, st.prev_probe_too_high);
+            println!(
+                "{now} {:?}->{:?} hi {} lo {} infl {} cwnd {} high {} retr {} lost {} rsk {} pth {}",
+                from,
+                to,
+                st.inflight_hi as i32,
+                st.inflight_lo as i32,
+                s.in_flight(),
+                s.cwnd(),
+                s.cc().count(Count::TooHigh),
+                s.retransmissions(),
+                s.lost(),
+                st.stopped_risky_probe,
+                st.prev_probe_too_high
+            );
         }
         let st = s.cc().state();
         if (st.inflight_hi, st.inflight_lo) != last {
             last = (st.inflight_hi, st.inflight_lo);
-            println!("   {now} {:?} hi {} lo {} infl {} cwnd {} lim {}", s.cc().mode(), st.inflight_hi as i32, st.inflight_lo as i32, s.in_flight(), s.cwnd(), s.conn().is_cwnd_limited);
+            println!(
+                "   {now} {:?} hi {} lo {} infl {} cwnd {} lim {}",
+                s.cc().mode(),
+                st.inflight_hi as i32,
+                st.inflight_lo as i32,
+                s.in_flight(),
+                s.cwnd(),
+                s.conn().is_cwnd_limited
+            );
         }
     });
 }
@@ -53,10 +74,23 @@ fn spread() {
                 let mut cell = Cell::new(dumbbell(q, 0.0), vec![reference_flow(seed)]);
                 cell.world.flow_mut(0).sender.set_burst(burst);
                 let f = cell.measure();
-                g += f.goodput; r += f.retransmissions; hi += f.hi_mean; lo += f.lo_finite; ups += f.ups; cw += f.cwnd;
+                g += f.goodput;
+                r += f.retransmissions;
+                hi += f.hi_mean;
+                lo += f.lo_finite;
+                ups += f.ups;
+                cw += f.cwnd;
             }
             let n64 = n as f64;
-            println!("q {q} burst {burst}: goodput {:.2} retr {:.0} hi {:.1} lo {:.2} ups {:.1} cwnd {:.0}", g / n64, r as f64 / n64, hi / n64, lo / n64, ups as f64 / n64, cw / n64);
+            println!(
+                "q {q} burst {burst}: goodput {:.2} retr {:.0} hi {:.1} lo {:.2} ups {:.1} cwnd {:.0}",
+                g / n64,
+                r as f64 / n64,
+                hi / n64,
+                lo / n64,
+                ups as f64 / n64,
+                cw / n64
+            );
         }
     }
 }
@@ -71,13 +105,14 @@ fn random_loss() {
                 cell.world.flow_mut(0).sender.set_burst(burst);
                 let f = cell.measure();
                 each.push((f.goodput * 10.0).round() / 10.0);
-                if seed == 1 { println!("{:?}", f.truth); }
+                if seed == 1 {
+                    println!("{:?}", f.truth);
+                }
             }
             println!("loss {loss} burst {burst}: {:.2} {each:?}", each.iter().sum::<f64>() / 6.0);
         }
     }
 }
-
 
 #[test]
 fn triggers() {
@@ -100,14 +135,33 @@ fn slide() {
             let mut last = units::Bytes::ZERO;
             let mut cw = 0u64;
             for (from, to) in [(0, 10), (10, 20), (20, 40), (40, 60)] {
-                for ms in 0..(to - from) * 50 { cell.world.run(units::Instant::from_nanos(from * 1_000_000_000 + ms * 20_000_000)); if from >= 10 { cw += u64::from(cell.world.sender().cwnd()); } }
+                for ms in 0..(to - from) * 50 {
+                    cell.world.run(units::Instant::from_nanos(from * 1_000_000_000 + ms * 20_000_000));
+                    if from >= 10 {
+                        cw += u64::from(cell.world.sender().cwnd());
+                    }
+                }
                 cell.world.run(at(to));
                 let now = cell.world.flow(0).delivered_in_order();
-                g.push((World::goodput(last, now, units::Duration::from_secs(to - from)).as_mbps_f64() * 10.0).round() / 10.0);
+                g.push(
+                    (World::goodput(last, now, units::Duration::from_secs(to - from)).as_mbps_f64() * 10.0).round()
+                        / 10.0,
+                );
                 last = now;
             }
             let s = cell.world.sender();
-            println!("loss {loss} burst {burst} {g:?} cwnd {} rto {} tlp {} high {} undo {} retr {} drops {} srtt {} ups {}", cw / 2500, s.cc().count(Count::Rto), s.cc().count(Count::TlpRecovery), s.cc().count(Count::TooHigh), s.cc().count(Count::Undo), s.retransmissions(), cell.world.flow(0).drops, s.srtt(), s.cc().entries_into(bbr3::Mode::Up));
+            println!(
+                "loss {loss} burst {burst} {g:?} cwnd {} rto {} tlp {} high {} undo {} retr {} drops {} srtt {} ups {}",
+                cw / 2500,
+                s.cc().count(Count::Rto),
+                s.cc().count(Count::TlpRecovery),
+                s.cc().count(Count::TooHigh),
+                s.cc().count(Count::Undo),
+                s.retransmissions(),
+                cell.world.flow(0).drops,
+                s.srtt(),
+                s.cc().entries_into(bbr3::Mode::Up)
+            );
         }
     }
 }

@@ -533,7 +533,11 @@ mod probe_bw {
         for ack in 0..8 {
             bench.conn.is_cwnd_limited = 1;
             bench.conn.cwnd = bench.cc.state().inflight_hi;
-            if ack % 2 == 0 { bench.round() } else { bench.deliver() };
+            if ack % 2 == 0 {
+                bench.round()
+            } else {
+                bench.deliver()
+            };
             assert_eq!(bench.mode(), Mode::Up);
         }
     }
@@ -584,7 +588,11 @@ mod probe_bw {
                 bench.conn.is_cwnd_limited = 1;
                 bench.conn.cwnd = bench.cc.state().inflight_hi;
                 bench.ack.prior_in_flight = 50;
-                if ack == 49 { bench.round() } else { bench.deliver() };
+                if ack == 49 {
+                    bench.round()
+                } else {
+                    bench.deliver()
+                };
             }
             grown.push(bench.cc.state().inflight_hi - before);
         }

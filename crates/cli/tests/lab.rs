@@ -145,6 +145,30 @@ fn a_run_gives_a_table_a_page_a_capture_and_json_that_say_the_same() {
     assert_eq!(same.status.code(), Some(0), "a report does not differ from itself: {}", text(&same.stdout));
 }
 
+#[test]
+#[cfg(feature = "bpf")]
+fn bbr3_is_loaded_for_the_run_and_gone_afterwards() {
+    testkit::require_root_or_skip!();
+    let _one = alone();
+    let available = || std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap();
+    if available().contains("bbr3") {
+        eprintln!("SKIPPED: somebody has loaded bbr3 on this machine already");
+        return;
+    }
+    let mut words = vec!["lab", "path", "--rate", "20mbit", "--rtt", "20ms", "--cc", "bbr3"];
+    words.extend(SHORT);
+    words.extend(["--json", "-"]);
+    let output = run(&words);
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("Loaded BBRv3"), "{}", text(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let result = &report["results"][0];
+    assert_eq!(result["flows"][0]["congestion_control"], "bbr3");
+    assert_eq!(result["congestion_control_version"], "BPF");
+    assert!(result["flows"][0]["goodput_bps"].as_f64().unwrap() > 1e7, "more than half of the link: {result}");
+    assert!(!available().contains("bbr3"), "it is taken out again");
+}
+
 /// Starts a run that would take a minute, and waits until its traffic flows.
 fn long_run(json: &str) -> Child {
     use std::io::{BufRead, BufReader};

@@ -60,7 +60,13 @@ impl Sender {
         let before = self.cc.count(crate::Count::TooHigh);
         let sample = self.ask(|cc, conn| cc.ack(conn, &ack));
         let triggered = self.cc.count(crate::Count::TooHigh) > before;
-        if trigger.is_some() || triggered { self.triggers.push((trigger.map(|t| t.max(0)), triggered.then(|| self.cc.state().inflight_hi), self.ca_state as u8)); }
+        if trigger.is_some() || triggered {
+            self.triggers.push((
+                trigger.map(|t| t.max(0)),
+                triggered.then(|| self.cc.state().inflight_hi),
+                self.ca_state as u8,
+            ));
+        }
         self.compare(&sample, &ack, progress.taken.newest.map(|(_, packet)| packet));
         self.last_sample = sample;
         self.send(now);
@@ -273,7 +279,8 @@ impl Sender {
 
     /// tcp_process_loss(), with F-RTO (RFC 5682).
     fn process_loss(&mut self, progress: &Progress, echo: Instant) {
-        let spurious = (self.frto && progress.original_delivered) || (progress.advanced && self.may_undo(progress, echo));
+        let spurious =
+            (self.frto && progress.original_delivered) || (progress.advanced && self.may_undo(progress, echo));
         if spurious && self.undo_marker.is_some() {
             self.undo(true);
             self.frto = false;
@@ -334,7 +341,8 @@ impl Sender {
         if self.cc.state().bw_probe_samples == 0 {
             return None;
         }
-        let too_high = marks.into_iter().find(|(in_flight, lost)| u64::from(*lost) > u64::from(*in_flight) * 5 / 256)?;
+        let too_high =
+            marks.into_iter().find(|(in_flight, lost)| u64::from(*lost) > u64::from(*in_flight) * 5 / 256)?;
         Some(self.cc.inflight_at_loss(too_high.0, too_high.1))
     }
 
@@ -343,7 +351,8 @@ impl Sender {
         let Some(packet) = newest.filter(|_| ack.has_packet == 1) else { return };
         let lost = self.board.lost.wrapping_sub(packet.tx_lost);
         let error = sample.tx_in_flight.abs_diff(packet.tx_in_flight);
-        let within = |parts: u32| u64::from(u64::from(error) * 100 <= u64::from(packet.tx_in_flight) * u64::from(parts));
+        let within =
+            |parts: u32| u64::from(u64::from(error) * 100 <= u64::from(packet.tx_in_flight) * u64::from(parts));
         let truth = &mut self.truth;
         truth.samples += 1;
         truth.in_flight_exact += u64::from(error == 0);

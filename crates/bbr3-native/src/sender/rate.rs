@@ -44,14 +44,23 @@ impl Sampler {
     }
 
     /// tcp_rate_gen(). `end` is the sequence number behind the newest packet.
-    pub fn finish(&mut self, taken: &Taken, now: Instant, delivered: u32, losses: u32, min_rtt_us: u32, end: u32) -> Ack {
+    pub fn finish(
+        &mut self,
+        taken: &Taken,
+        now: Instant,
+        delivered: u32,
+        losses: u32,
+        min_rtt_us: u32,
+        end: u32,
+    ) -> Ack {
         if self.app_limited != 0 && (self.app_limited.wrapping_sub(self.delivered) as i32) < 0 {
             self.app_limited = 0;
         }
         if delivered > 0 {
             self.delivered_at = now;
         }
-        let mut ack = Ack { acked_sacked: delivered, losses: losses as i32, delivered: -1, interval_us: -1, ..Ack::default() };
+        let mut ack =
+            Ack { acked_sacked: delivered, losses: losses as i32, delivered: -1, interval_us: -1, ..Ack::default() };
         let Some((_, packet)) = taken.newest else { return ack };
         ack.has_packet = 1;
         ack.prior_delivered = packet.delivered;

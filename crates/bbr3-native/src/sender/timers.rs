@@ -116,7 +116,10 @@ impl Sender {
             self.board.mark_lost(number);
         }
         let again = self.ca_state == CaState::Loss && self.timers.backoff > 0;
-        if self.ca_state <= CaState::Disorder || self.board.first >= self.high_seq || (self.ca_state == CaState::Loss && !again) {
+        if self.ca_state <= CaState::Disorder
+            || self.board.first >= self.high_seq
+            || (self.ca_state == CaState::Loss && !again)
+        {
             self.prior_cwnd = self.cwnd;
             self.ssthresh = self.ask(|cc, conn| cc.ssthresh(conn));
             self.init_undo();

@@ -29,6 +29,8 @@ pub fn run(scenarios: &[Scenario], outputs: &Outputs, emulator: EmulatorKind) ->
     for scenario in scenarios {
         plans.push((scenario, scenario.cells_within(memory).map_err(Failure::usage)?));
     }
+    // In the first namespace: another one's root may not load programs.
+    let _bbr3 = super::bbr3::load_for(scenarios)?;
     super::prerequisites()?;
     check_controls(scenarios)?;
     let stop = stop::on_signal()?;

@@ -1,6 +1,7 @@
 //! `linerate lab`: experiments on one machine.
 
 mod arguments;
+mod bbr3;
 mod compare;
 mod experiment;
 mod fill;

@@ -43,8 +43,9 @@ enum Direction {
 
 /// Runs the shell; the exit code is that of the command.
 pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
-    super::prerequisites()?;
     let scenario = super::load(&arguments.scenario, &arguments.vary)?;
+    let bbr3 = super::bbr3::load_for(std::slice::from_ref(&scenario))?;
+    super::prerequisites()?;
     let cell = super::first_cell(&scenario)?;
     let mut sysctls = scenario.sysctls.clone();
     sysctls.extend(cell.profile.sysctls.iter().cloned());
@@ -112,6 +113,8 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         late.lateness.quantile(0.999),
         late.lateness.max(),
     );
+    // `exit` runs no destructors.
+    drop(bbr3);
     let code = status?.code().unwrap_or(Exit::Failed as i32);
     std::process::exit(code)
 }

@@ -55,6 +55,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     experiment::check_outputs(&arguments.outputs)?;
     // Without a browser nothing needs to be set up.
     web::browser::Chromium::find().map_err(Failure::failed)?;
+    let _bbr3 = super::bbr3::load_for(std::slice::from_ref(&scenario))?;
     super::prerequisites()?;
     let stop = stop::on_signal()?;
     let mut report = experiment::new_report();

@@ -11,6 +11,7 @@
 //! - [`direction`]: one direction: frames are split into the packets they stand for, each is judged by the model of the `path`
 //!   crate, and neighbours that survive leave together again.
 //! - [`emulator`]: the thread that drives both directions in real time and measures how late it was.
+//! - [`netem`]: the same ends with the kernel's netem between them instead, for the paths that netem can emulate faithfully.
 //! - [`record`], [`lateness`], [`capture`]: what happened.
 #![warn(unsafe_code)]
 
@@ -21,6 +22,7 @@ pub mod direction;
 pub mod emulator;
 pub mod frame;
 pub mod lateness;
+pub mod netem;
 pub mod record;
 pub mod session;
 pub mod tun;

@@ -114,7 +114,7 @@ impl Session {
     }
 }
 
-fn check_memory(setup: &Setup<'_>) -> Result<(), SessionError> {
+pub(crate) fn check_memory(setup: &Setup<'_>) -> Result<(), SessionError> {
     let needed = most_bytes_inside(setup.forward) + most_bytes_inside(setup.back);
     let available = Bytes::new(memory_available()?.as_u64() / 2);
     // A link without a rate has no bound of its own; the ends' buffers bound it.

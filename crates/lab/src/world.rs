@@ -103,7 +103,7 @@ impl World {
 }
 
 /// The `drop` column of the transmit side of /proc/net/dev.
-fn transmit_drops(proc_net_dev: &str, device: &str) -> u64 {
+pub(crate) fn transmit_drops(proc_net_dev: &str, device: &str) -> u64 {
     proc_net_dev
         .lines()
         .filter_map(|line| line.split_once(':'))
@@ -113,8 +113,17 @@ fn transmit_drops(proc_net_dev: &str, device: &str) -> u64 {
 }
 
 type Prepared = (Tun, Vec<LeftAlone>, Vec<(String, String)>);
+type Applied = (Vec<LeftAlone>, Vec<(String, String)>);
 
 fn prepare(address: Ipv4Addr, mtu: u16, sysctls: &[(String, String)]) -> Result<Prepared, WorldError> {
+    let (left_alone, applied) = set_sysctls(sysctls)?;
+    let tun = Tun::create(DEVICE, address, mtu)?;
+    Ok((tun, left_alone, applied))
+}
+
+/// Sets what every experiment needs, then `sysctls`, in the calling thread's namespace, before it has devices. What belongs to the
+/// whole host comes back first, then what was set.
+pub(crate) fn set_sysctls(sysctls: &[(String, String)]) -> Result<Applied, WorldError> {
     for (key, value) in ALWAYS {
         match sysctl::write(key, value) {
             // A kernel built without IPv6 has none of its keys.
@@ -133,8 +142,7 @@ fn prepare(address: Ipv4Addr, mtu: u16, sysctls: &[(String, String)]) -> Result<
             Err(error) => return Err(error.into()),
         }
     }
-    let tun = Tun::create(DEVICE, address, mtu)?;
-    Ok((tun, left_alone, applied))
+    Ok((left_alone, applied))
 }
 
 /// Memory that the machine has, for judging whether a path's packets fit.

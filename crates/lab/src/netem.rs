@@ -72,12 +72,9 @@ pub enum NetemError {
     /// The kernel does not split bursts for a device.
     #[error("this kernel does not split segments before a device (IFLA_GSO_MAX_SEGS): run with --emulator model")]
     NoSplitting,
-    /// The kernel took only a part of netem's settings.
+    /// The kernel took only a part of netem's settings: what was asked, and what it shows.
     #[error("netem was told {:?}, but the kernel shows {:?}: run with --emulator model", .0[0], .0[1])]
-    Differs(
-        /// What was asked, then what it shows.
-        Box<[Netem; 2]>,
-    ),
+    Differs(Box<[Netem; 2]>),
     /// A veth pair did not get a carrier.
     #[error("a device of the path did not come up")]
     NoCarrier,

@@ -131,8 +131,8 @@ pub(crate) fn transmit_drops(proc_net_dev: &str, device: &str) -> u64 {
         .unwrap_or(0)
 }
 
-type Sysctls = (Vec<LeftAlone>, Vec<(String, String)>);
 type Prepared = (Tun, Vec<LeftAlone>, Vec<(String, String)>);
+type Applied = (Vec<LeftAlone>, Vec<(String, String)>);
 
 fn prepare(address: Ipv4Addr, mtu: u16, sysctls: &[(String, String)]) -> Result<Prepared, WorldError> {
     let (left_alone, applied) = set_sysctls(sysctls)?;
@@ -142,7 +142,7 @@ fn prepare(address: Ipv4Addr, mtu: u16, sysctls: &[(String, String)]) -> Result<
 
 /// Sets what every experiment needs, then `sysctls`, in the calling thread's namespace, before it has devices. What belongs to the
 /// whole host comes back first, then what was set.
-pub(crate) fn set_sysctls(sysctls: &[(String, String)]) -> Result<Sysctls, WorldError> {
+pub(crate) fn set_sysctls(sysctls: &[(String, String)]) -> Result<Applied, WorldError> {
     for (key, value) in ALWAYS {
         match sysctl::write(key, value) {
             // A kernel built without IPv6 has none of its keys.

@@ -186,10 +186,10 @@ mod tests {
             10, 0, 3, 0,  b'p', b'a', b't', b'h', b'0', 0,  0, 0,            // IFLA_IFNAME
             10, 0, 1, 0,  2, 0, 0, 0, 0, 1,  0, 0,                           // IFLA_ADDRESS
             8, 0, 4, 0,  0xdc, 0x05, 0, 0,                                   // IFLA_MTU
-            84, 0, 18, 0,                                                    // IFLA_LINKINFO
-            8, 0, 1, 0,  b'v', b'e', b't', b'h',                             // IFLA_INFO_KIND
-            72, 0, 2, 0,                                                     // IFLA_INFO_DATA
-            68, 0, 1, 0,                                                     // VETH_INFO_PEER
+            80, 0, 18, 0,                                                    // IFLA_LINKINFO
+            9, 0, 1, 0,  b'v', b'e', b't', b'h', 0,  0, 0, 0,                // IFLA_INFO_KIND
+            64, 0, 2, 0,                                                     // IFLA_INFO_DATA
+            60, 0, 1, 0,                                                     // VETH_INFO_PEER
             0, 0, 0, 0,  0, 0, 0, 0,  0, 0, 0, 0,  0, 0, 0, 0,
             9, 0, 3, 0,  b'l', b'e', b'f', b't', 0,  0, 0, 0,
             10, 0, 1, 0,  2, 0, 0, 0, 0, 2,  0, 0,

@@ -82,3 +82,91 @@ pub fn options_of(message: &TcMessage) -> Option<Netem> {
         _ => None,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use netlink_packet_core::{DefaultNla, NetlinkMessage, NetlinkPayload};
+    use netlink_packet_route::RouteNetlinkMessage;
+    use units::{Duration, Rate};
+
+    use super::super::options::{Loss, Serializer};
+    use super::*;
+
+    /// What Linux 6.12.117 answered about a bottleneck of 10 Mbit/s while 669 packets waited in it.
+    #[rustfmt::skip]
+    const ANSWER: &[u8] = &[
+        0x10, 1, 0, 0, 0x24, 0, 0, 0, 8, 0, 0, 0, 0x53, 0x38, 0xb9, 0xc0,  // nlmsghdr: RTM_NEWQDISC
+        0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 2, 0, 0, 0,  // tcmsg: device 2, handle 1:, root
+        0x0a, 0, 1, 0, 0x6e, 0x65, 0x74, 0x65, 0x6d, 0, 0, 0,  // TCA_KIND
+        0x7c, 0, 2, 0, 0, 0, 0, 0, 0x10, 0x27, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  // TCA_OPTIONS: tc_netem_qopt
+        0x0c, 0, 0x0a, 0, 0, 0, 0, 0, 0, 0, 0, 0,  // LATENCY64
+        0x0c, 0, 0x0b, 0, 0, 0, 0, 0, 0, 0, 0, 0,  // JITTER64
+        0x10, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  // CORR
+        0x0c, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0,  // REORDER
+        0x0c, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0,  // CORRUPT
+        0x14, 0, 6, 0, 0xd0, 0x12, 0x13, 0, 0xf2, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0,  // RATE
+        0x0c, 0, 0x0e, 0, 2, 0x75, 0x4f, 0x5b, 0x4c, 0x1f, 0xea, 0x30,  // PRNG_SEED
+        5, 0, 0x0c, 0, 0, 0, 0, 0,  // TCA_HW_OFFLOAD
+        0x30, 0, 7, 0,  // TCA_STATS2
+        0x14, 0, 1, 0, 0x5e, 0x31, 0x56, 0, 0, 0, 0, 0, 0x93, 0x0e, 0, 0, 0, 0, 0, 0,  // TCA_STATS_BASIC
+        0x18, 0, 3, 0, 0x9d, 2, 0, 0, 0x82, 0x74, 0x0f, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  // TCA_STATS_QUEUE
+        0x2c, 0, 3, 0, 0x5e, 0x31, 0x56, 0, 0, 0, 0, 0, 0x93, 0x0e, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x9d, 2, 0, 0, 0x82, 0x74, 0x0f, 0, 0, 0, 0, 0,  // TCA_STATS
+    ];
+
+    fn parse(bytes: &[u8]) -> Result<TcMessage, String> {
+        let message = NetlinkMessage::<RouteNetlinkMessage>::deserialize(bytes).map_err(|error| error.to_string())?;
+        match message.payload {
+            NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewQueueDiscipline(message)) => Ok(message),
+            other => Err(format!("{other:?}")),
+        }
+    }
+
+    #[test]
+    fn a_kernels_answer_about_a_bottleneck_is_understood() {
+        let message = parse(ANSWER).unwrap();
+        let stats = QdiscStats {
+            sent_packets: 3_731,
+            sent_bytes: Bytes::new(3_731 * 1_500),
+            dropped: 0,
+            backlog_packets: 669,
+            backlog_bytes: Bytes::new(669 * 1_500),
+        };
+        assert_eq!(QdiscStats::of(&message), Some(stats));
+        let netem = Netem {
+            latency: Duration::ZERO,
+            limit: 10_000,
+            loss: Loss::None,
+            rate: Some(Serializer::new(Rate::from_mbps(10), Bytes::ZERO)),
+            // The kernel's own, since there is no loss.
+            seed: Some(0x30ea1f4c5b4f7502),
+        };
+        assert_eq!(options_of(&message), Some(netem));
+    }
+
+    #[test]
+    fn an_answer_that_is_cut_off_or_about_another_kind_is_not() {
+        let mut short = ANSWER[..ANSWER.len() - 20].to_vec();
+        let length = short.len() as u32;
+        short[..4].copy_from_slice(&length.to_ne_bytes());
+        assert!(parse(&short).is_err());
+        let mut other = ANSWER.to_vec();
+        // "netem" becomes "nftem".
+        other[41] = b'f';
+        assert_eq!(options_of(&parse(&other).unwrap()), None);
+        let mut without = parse(ANSWER).unwrap();
+        without.attributes.retain(|attribute| !matches!(attribute, TcAttribute::Stats2(_)));
+        assert_eq!(QdiscStats::of(&without), None);
+    }
+
+    #[test]
+    fn more_packets_than_32_bits_hold_are_counted() {
+        let mut message = parse(ANSWER).unwrap();
+        let many = 5_000_000_000_u64;
+        for attribute in &mut message.attributes {
+            if let TcAttribute::Stats2(stats) = attribute {
+                stats.push(TcStats2::Other(DefaultNla::new(TCA_STATS_PKT64, many.to_ne_bytes().to_vec())));
+            }
+        }
+        assert_eq!(QdiscStats::of(&message).unwrap().sent_packets, many);
+    }
+}

@@ -187,6 +187,7 @@ pub(crate) struct Connection {
 }
 
 unsafe extern "C" {
+    #[cfg(test)]
     pub(crate) safe static bbr3_native_layout: [u32; 14];
     pub(crate) safe static bbr3_native_default_knobs: RawKnobs;
 

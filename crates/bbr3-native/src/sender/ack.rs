@@ -62,7 +62,7 @@ impl Sender {
         let triggered = self.cc.count(crate::Count::TooHigh) > before;
         if trigger.is_some() || triggered {
             self.triggers.push((
-                trigger.map(|t| t.max(0)),
+                trigger,
                 triggered.then(|| self.cc.state().inflight_hi),
                 self.ca_state as u8,
             ));

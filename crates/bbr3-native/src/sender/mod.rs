@@ -72,6 +72,7 @@ pub struct Sender {
     outgoing: Vec<Outgoing>,
     orders: u64,
     truth: Truth,
+    /// Per ACK with a lost packet: the bound that a kernel with per-packet truth would have set, the one set here, and the state of recovery.
     pub triggers: Vec<(Option<u32>, Option<u32>, u8)>,
     last_sample: Sample,
 

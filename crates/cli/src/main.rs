@@ -10,10 +10,10 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Takes a stock Linux host from its default TCP settings to line rate on real paths, and proves it.
+/// Takes a stock Linux host to line rate on real paths, with evidence. So far: the lab, which measures.
 ///
 /// Exit codes: 0 done or clean; 1 found something (a difference, an invalid or partial run); 2 usage;
-/// 3 refused for safety; 4 failed, nothing left behind; 5 failed, something is left and named.
+/// 4 failed, nothing left behind; 130 ended by a second Ctrl-C.
 #[derive(Parser)]
 #[command(name = "linerate", version, max_term_width = 100)]
 struct Arguments {
@@ -36,7 +36,7 @@ fn main() -> ExitCode {
     match result {
         Ok(code) => code.into(),
         Err(failure) => {
-            eprintln!("linerate: {failure}");
+            eprintln!("linerate: {}", output::plain(&failure.to_string()));
             failure.code.into()
         }
     }

@@ -1,6 +1,6 @@
 //! Files and standard output.
 
-use std::io::{IsTerminal, Write};
+use std::io::{IsTerminal, Read, Write};
 use std::path::Path;
 
 use crate::exit::Failure;
@@ -10,7 +10,11 @@ pub fn write(file: &Path, text: &str) -> Result<(), Failure> {
     if file == Path::new("-") {
         return print(text);
     }
-    let failed = |error: std::io::Error| Failure::failed(format_args!("can't write {}: {error}", file.display()));
+    let failed = |error: std::io::Error| {
+        // The error of a temporary file names that file.
+        let why = std::io::Error::from(error.kind());
+        Failure::failed(format_args!("can't write {}: {why}", file.display()))
+    };
     let folder = file.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     // Pipes and devices can't be replaced by renaming.
     if file.exists() && !file.is_file() {
@@ -36,11 +40,21 @@ pub fn check_writable(file: &Path) -> Result<(), Failure> {
     if file.exists() && !file.is_file() {
         return Ok(());
     }
-    tempfile::Builder::new()
-        .prefix(".linerate-")
-        .tempfile_in(folder)
-        .map(drop)
-        .map_err(|error| Failure::usage(format_args!("can't write {}: {error}", file.display())))
+    tempfile::Builder::new().prefix(".linerate-").tempfile_in(folder).map(drop).map_err(|error| {
+        let why = std::io::Error::from(error.kind());
+        Failure::usage(format_args!("can't write {}: {why} (folder {})", file.display(), folder.display()))
+    })
+}
+
+/// Reads a text file of at most `most` bytes.
+pub fn read_text(file: &Path, most: u64) -> std::io::Result<String> {
+    let mut text = String::new();
+    let read = std::fs::File::open(file)?.take(most + 1).read_to_string(&mut text)? as u64;
+    if read > most {
+        let sentence = format!("it is larger than {}, so it is not what is asked for here", units::Bytes::new(most));
+        return Err(std::io::Error::new(std::io::ErrorKind::FileTooLarge, sentence));
+    }
+    Ok(text)
 }
 
 /// Prints to standard output; a reader that went away is no error.
@@ -52,6 +66,15 @@ pub fn print(text: &str) -> Result<(), Failure> {
         }
         _ => Ok(()),
     }
+}
+
+/// Text that somebody else wrote, for a terminal: no control characters and none that reverse the writing direction.
+pub fn plain(text: &str) -> String {
+    let harmful = |c: char| {
+        (c.is_control() && c != '\n')
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    text.chars().map(|c| if harmful(c) { '\u{fffd}' } else { c }).collect()
 }
 
 /// Columns of the terminal on standard output, or 100.

@@ -78,7 +78,7 @@ pub fn set_congestion_control(
 }
 
 /// Sends one request and waits for its acknowledgement. The inner result is the kernel's answer.
-fn request(message: &NetlinkMessage<RouteNetlinkMessage>) -> std::io::Result<std::io::Result<()>> {
+pub(crate) fn request(message: &NetlinkMessage<RouteNetlinkMessage>) -> std::io::Result<std::io::Result<()>> {
     let mut socket = Socket::new(NETLINK_ROUTE)?;
     socket.bind_auto()?;
     socket.connect(&SocketAddr::new(0, 0))?;

@@ -10,7 +10,7 @@ use host::tcp::SetCongestionControlError;
 use measure::probe::{ProbeError, ProbePath, ProbePlan};
 use measure::traffic::{End, FlowKind, FlowPlan, Progress, StopFlag, TrafficError, TrafficOutcome, TrafficPlan};
 use scenario::{Cell, ExpandedFlow, Scenario};
-use units::Duration;
+use units::{Bytes, Duration};
 
 use crate::capture;
 use crate::emulator::{EmulatorOutcome, LATE_LIMIT, LATE_SHARE_OF_RTT};
@@ -54,12 +54,12 @@ pub enum RunError {
     #[error(transparent)]
     Probe(#[from] ProbeError),
     /// The capture file.
-    #[error("{file}: {source}")]
+    #[error("can't write {file}: {reason}")]
     Capture {
         /// As it was given.
         file: String,
         /// What went wrong.
-        source: pcap_file::PcapError,
+        reason: String,
     },
     /// A namespace.
     #[error(transparent)]
@@ -85,8 +85,8 @@ pub struct CellOutcome {
     pub applied: Vec<(String, String)>,
     /// Why the figures must not be used; empty for a valid run.
     pub invalid: Vec<String>,
-    /// Records written to the capture file, and left out.
-    pub captured: Option<(u64, u64)>,
+    /// Records written to the capture file and left out, or why it is not whole.
+    pub captured: Option<Result<(u64, u64), String>>,
 }
 
 /// What carried the packets, and its account of them.
@@ -194,7 +194,7 @@ pub fn run_cell(
     let (capture, writer) = match options.pcap {
         None => (None, None),
         Some(file) => {
-            let failed = |source| RunError::Capture { file: file.display().to_string(), source };
+            let failed = |error| RunError::Capture { file: file.display().to_string(), reason: reason(&error) };
             let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
             let (captures, writer) = capture::open(file, since_1970).map_err(failed)?;
             (Some(captures), Some(writer))
@@ -228,14 +228,21 @@ pub fn run_cell(
     let captured = match writer {
         None => None,
         Some(writer) => {
-            let file = options.pcap.map(|f| f.display().to_string()).unwrap_or_default();
-            let written = writer.finish().map_err(|source| RunError::Capture { file, source })?;
             let left_out = path.model().map_or(0, |seen| seen.up.capture_left_out + seen.down.capture_left_out);
-            Some((written, left_out))
+            // The figures are worth keeping when the disk is full.
+            Some(writer.finish().map(|written| (written, left_out)).map_err(|error| reason(&error)))
         }
     };
     let invalid = why_invalid(&traffic, &path, device_drops, cell.rtt);
     Ok(CellOutcome { traffic, path, idle_rtt, device_drops, left_alone, applied, invalid, captured })
+}
+
+/// The library calls every error of the system one of reading.
+fn reason(error: &pcap_file::PcapError) -> String {
+    match error {
+        pcap_file::PcapError::IoError(error) => error.to_string(),
+        other => other.to_string(),
+    }
 }
 
 fn check_controls(client: &NetNs, flows: &[ExpandedFlow], cell: &Cell) -> Result<(), RunError> {
@@ -292,8 +299,12 @@ fn why_invalid(traffic: &TrafficOutcome, path: &PathSeen, device_drops: u64, rtt
         why.push("TCP ran short of the host's net.ipv4.tcp_mem".to_owned());
     }
     for flow in &traffic.flows {
-        if let Some(error) = &flow.error {
-            why.push(format!("flow {}: {error}", flow.label));
+        match &flow.error {
+            Some(error) => why.push(format!("flow {}: {error}", flow.label)),
+            None if flow.received == Bytes::ZERO => {
+                why.push(format!("flow {}: no data arrived; give it a longer --duration", flow.label));
+            }
+            None => {}
         }
     }
     why
@@ -319,15 +330,14 @@ fn netem_lossy(seen: &NetemOutcome) -> Vec<String> {
 pub fn late_or_lossy(emulator: &EmulatorOutcome, device_drops: u64, rtt: Duration) -> Vec<String> {
     let mut why = Vec::new();
     let limit = LATE_LIMIT.max(rtt / LATE_SHARE_OF_RTT);
-    for (name, direction) in [("upward", &emulator.up), ("downward", &emulator.down)] {
-        let late = direction.lateness.quantile(0.999);
-        if late > limit {
-            why.push(format!("the emulator was late: {late} at p99.9 {name}, {limit} is allowed"));
-        }
-        let lost = direction.outside.refused + direction.outside.malformed;
-        if lost > 0 {
-            why.push(format!("{lost} packets were lost outside the path {name}"));
-        }
+    let late = [&emulator.up, &emulator.down].map(|direction| direction.lateness.quantile(0.999));
+    let worst = late[0].max(late[1]);
+    if worst > limit {
+        why.push(format!("the emulator was late: {worst} at p99.9, {limit} is allowed"));
+    }
+    let lost: u64 = [&emulator.up, &emulator.down].map(|d| d.outside.refused + d.outside.malformed).iter().sum();
+    if lost > 0 {
+        why.push(format!("{lost} packets were lost outside the path"));
     }
     if device_drops > 0 {
         why.push(format!("the devices dropped {device_drops} packets before the path saw them"));

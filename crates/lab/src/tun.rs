@@ -23,6 +23,9 @@ pub enum TunError {
         "no permission for /dev/net/tun: run with sudo, or `sudo chmod 666 /dev/net/tun` (what Debian and Ubuntu ship) and user namespaces for the rest"
     )]
     Permission(#[source] std::io::Error),
+    /// The node is there and is something else.
+    #[error("/dev/net/tun is not the TUN device: make it anew with `sudo mknod /dev/net/tun c 10 200`")]
+    NotTun(#[source] std::io::Error),
     /// Anything else.
     #[error("TUN device {name}: {source}")]
     Other {
@@ -50,11 +53,12 @@ impl Tun {
             .layer(Layer::L3)
             .ipv4(address, 24, None)
             .mtu(mtu)
-            .tx_queue_len(TX_QUEUE_FRAMES)
             .offload(true)
             .build_sync()
             .map_err(|error| TunError::from_io(name, error))?;
         device.set_nonblocking(true).map_err(|error| TunError::from_io(name, error))?;
+        host::link::set_tx_queue_len(name, TX_QUEUE_FRAMES)
+            .map_err(|source| TunError::Other { name: name.to_owned(), source })?;
         Ok(Self { device: Arc::new(device) })
     }
 }
@@ -63,7 +67,9 @@ impl TunError {
     fn from_io(name: &str, error: std::io::Error) -> Self {
         match error.raw_os_error() {
             Some(libc::ENOENT | libc::ENODEV | libc::ENXIO) => Self::Missing(error),
-            Some(libc::EACCES | libc::EPERM) => Self::Permission(error),
+            Some(libc::ENOTTY) => Self::NotTun(error),
+            // Opening the node is refused with EACCES; EPERM comes from what is done to the device then.
+            Some(libc::EACCES) => Self::Permission(error),
             _ => Self::Other { name: name.to_owned(), source: error },
         }
     }

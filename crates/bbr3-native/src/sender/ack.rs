@@ -61,11 +61,7 @@ impl Sender {
         let sample = self.ask(|cc, conn| cc.ack(conn, &ack));
         let triggered = self.cc.count(crate::Count::TooHigh) > before;
         if trigger.is_some() || triggered {
-            self.triggers.push((
-                trigger,
-                triggered.then(|| self.cc.state().inflight_hi),
-                self.ca_state as u8,
-            ));
+            self.triggers.push((trigger, triggered.then(|| self.cc.state().inflight_hi), self.ca_state as u8));
         }
         self.compare(&sample, &ack, progress.taken.newest.map(|(_, packet)| packet));
         self.last_sample = sample;

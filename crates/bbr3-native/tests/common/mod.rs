@@ -92,7 +92,7 @@ impl Cell {
         let ups = flow.sender.cc().entries_into(Mode::Up);
         let prtt = flow.sender.cc().entries_into(Mode::ProbeRtt);
         let (mut n, mut cwnd, mut hi, mut hin, mut lo) = (0u64, 0u64, 0u64, 0u64, 0u64);
-        let mut modes = vec![0u64; 7];
+        let mut modes = [0u64; 7];
         for step in 500..3000u64 {
             self.world.run(Instant::from_nanos(step * 20_000_000));
             let s = self.world.sender();

@@ -33,6 +33,10 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     } else {
         output::print(&report::render_compare(&comparison, output::width(), output::colour()))?;
     }
+    if comparison.figures.is_empty() {
+        eprintln!("Nothing was compared: there is no cell of which both reports have a valid run.");
+        return Ok(Exit::Found);
+    }
     Ok(if comparison.differs() { Exit::Found } else { Exit::Done })
 }
 

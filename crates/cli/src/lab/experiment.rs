@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use host::sysctl::SysctlError;
 use host::tcp::SetCongestionControlError;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lab::run::{Options, PathSeen, run_cell};
@@ -33,6 +34,7 @@ pub fn run(scenarios: &[Scenario], outputs: &Outputs, emulator: EmulatorKind) ->
     let _bbr3 = super::bbr3::load_for(scenarios)?;
     super::prerequisites()?;
     check_controls(scenarios)?;
+    check_sysctls(scenarios)?;
     let stop = stop::on_signal()?;
     let runs: usize = plans.iter().map(|(_, cells)| cells.len()).sum();
     let mut report = new_report();
@@ -94,6 +96,13 @@ pub fn run(scenarios: &[Scenario], outputs: &Outputs, emulator: EmulatorKind) ->
 
 /// Checks every file before anything is measured.
 pub fn check_outputs(outputs: &Outputs) -> Result<(), Failure> {
+    let files: Vec<_> = [&outputs.html, &outputs.json, &outputs.pcap].into_iter().flatten().collect();
+    for (index, file) in files.iter().enumerate() {
+        if files[..index].contains(file) {
+            let name = file.display();
+            return Err(Failure::usage(format_args!("{name} is given for two outputs: one would overwrite the other")));
+        }
+    }
     [&outputs.html, &outputs.json, &outputs.pcap]
         .into_iter()
         .flatten()
@@ -113,6 +122,19 @@ fn check_controls(scenarios: &[Scenario]) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Refuses a sysctl that this kernel does not have: left out silently, it would be an experiment without the setting.
+fn check_sysctls(scenarios: &[Scenario]) -> Result<(), Failure> {
+    for scenario in scenarios {
+        let own = scenario.profiles.iter().flat_map(|profile| &profile.sysctls);
+        for (key, _) in scenario.sysctls.iter().chain(own) {
+            if let Err(error @ (SysctlError::Missing { .. } | SysctlError::BadKey { .. })) = host::sysctl::read(key) {
+                return Err(Failure::usage(format_args!("{}: {error}", scenario.name)));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// A report of this machine, kernel, command and time, without results.
 pub fn new_report() -> LabReport {
     let started_at = humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string();
@@ -122,23 +144,33 @@ pub fn new_report() -> LabReport {
 /// Summarises the report, writes the files asked for and prints the table.
 pub fn finish(report: &mut LabReport, outputs: &Outputs) -> Result<(), Failure> {
     report.summarise(&|values: &[f64]| interval(values));
-    let to_stdout = outputs.json.as_deref() == Some(Path::new("-")) || outputs.html.as_deref() == Some(Path::new("-"));
-    if let Some(file) = &outputs.json {
-        output::write(file, &report.to_json())?;
-    }
-    if let Some(file) = &outputs.html {
-        output::write(file, &report::render_html(report))?;
-    }
+    let to_stdout = [&outputs.html, &outputs.json].into_iter().flatten().any(|file| file == Path::new("-"));
     let table = report::render_lab_table(report, output::width(), output::colour() && !to_stdout);
-    if to_stdout {
+    let printed = if to_stdout {
         eprint!("{table}");
+        Ok(())
     } else {
-        output::print(&table)?;
+        output::print(&table)
+    };
+    if report.results.iter().any(|run| run.invalid_reason.as_ref().is_some_and(|why| why.contains("was late"))) {
+        let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+        let load = load.split(' ').next().unwrap_or("?").to_owned();
+        eprintln!(
+            "A late emulator means a busy machine (load average now {load}, {} CPUs): stop what else runs, or lower the path's rate.",
+            report.kernel.cpus
+        );
     }
-    for file in [&outputs.html, &outputs.json].into_iter().flatten().filter(|file| file.as_path() != Path::new("-")) {
-        eprintln!("Wrote {}", file.display());
+    // One file that can't be written costs neither the table nor the other.
+    let files = [(&outputs.json, report.to_json()), (&outputs.html, report::render_html(report))];
+    let mut result = printed;
+    for (file, text) in files.iter().filter_map(|(file, text)| Some((file.as_ref()?, text))) {
+        match output::write(file, text) {
+            Ok(()) if file == Path::new("-") => {}
+            Ok(()) => eprintln!("Wrote {}", file.display()),
+            Err(failure) => result = result.and(Err(failure)),
+        }
     }
-    Ok(())
+    result
 }
 
 /// The median with its 95 % bootstrap interval; with fewer than three values, with their range.
@@ -171,8 +203,12 @@ fn warn_once(report: &mut LabReport, outcome: &lab::run::CellOutcome) {
     if outcome.path.model().is_some_and(|seen| !seen.realtime) {
         add("the emulator ran without real-time priority (root has it): expect more runs marked invalid on a busy machine".to_owned());
     }
-    if let Some((_, left_out @ 1..)) = outcome.captured {
-        add(format!("{left_out} packets are missing in the capture: the disk was slower than the path"));
+    match &outcome.captured {
+        Some(Ok((_, left_out @ 1..))) => {
+            add(format!("{left_out} packets are missing in the capture: the disk was slower than the path"));
+        }
+        Some(Err(why)) => add(format!("the capture is not whole: {why}")),
+        _ => {}
     }
 }
 
@@ -234,6 +270,7 @@ impl Bar {
             cell.loss,
             cell.queue
         );
+        let text = output::plain(&text);
         if !self.terminal {
             eprintln!("{text}");
         }

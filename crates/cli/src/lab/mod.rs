@@ -17,6 +17,7 @@ use clap::Subcommand;
 use scenario::{Cell, FileSource, Overrides, QueueSpec, Scenario};
 
 use crate::exit::{Exit, Failure};
+use crate::output;
 use arguments::Vary;
 
 /// The subcommands of `lab`.
@@ -53,13 +54,18 @@ fn prerequisites() -> Result<(), Failure> {
     host::userns::enter_if_needed().map(|_| ()).map_err(Failure::failed)
 }
 
+/// A scenario is written by people: larger files are something else.
+const MOST_SCENARIO_BYTES: u64 = 1 << 20;
+/// Five minutes at 1 Gbit/s.
+const MOST_TRACE_BYTES: u64 = 256 << 20;
+
 /// Files next to a scenario file.
 struct Folder<'a>(&'a Path);
 
 impl FileSource for Folder<'_> {
     fn read(&self, name: &str) -> Result<String, String> {
         let file = self.0.join(name);
-        std::fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))
+        output::read_text(&file, MOST_TRACE_BYTES).map_err(|error| format!("{}: {error}", file.display()))
     }
 }
 
@@ -67,7 +73,8 @@ impl FileSource for Folder<'_> {
 fn load(name: &str, vary: &Vary) -> Result<Scenario, Failure> {
     let file = Path::new(name);
     let scenario = if name.contains('/') || file.extension().is_some_and(|e| e == "toml") {
-        let text = std::fs::read_to_string(file).map_err(|error| Failure::usage(format_args!("{name}: {error}")))?;
+        let text = output::read_text(file, MOST_SCENARIO_BYTES)
+            .map_err(|error| Failure::usage(format_args!("{name}: {error}")))?;
         let folder = file.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
         Scenario::parse(&text, name, &Folder(folder)).map_err(Failure::usage)?
     } else {

@@ -10,6 +10,7 @@ use signal_hook::consts::{SIGINT, SIGQUIT};
 
 use super::arguments::Vary;
 use crate::exit::{Exit, Failure};
+use crate::output;
 
 /// Arguments of `lab shell`.
 #[derive(clap::Args)]
@@ -47,6 +48,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let bbr3 = super::bbr3::load_for(std::slice::from_ref(&scenario))?;
     super::prerequisites()?;
     let cell = super::first_cell(&scenario)?;
+    let cells = scenario.cells().map_or(0, |cells| cells.len());
     let mut sysctls = scenario.sysctls.clone();
     sysctls.extend(cell.profile.sysctls.iter().cloned());
     // Ctrl-C belongs to the shell inside; a handler that does nothing is not inherited by it, ignoring would be.
@@ -71,8 +73,16 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let control = &cell.profile.congestion_control;
     session.world.set_default_control(control).map_err(Failure::failed)?;
     eprintln!(
-        "{}: {}\nYou are {CLIENT}, the far end is {SERVER}; new connections use {control}. Also in $LINERATE_SERVER.",
-        scenario.name, scenario.title
+        "{}: RTT {}, loss {}, queue {}{}\nYou are {CLIENT}, the far end is {SERVER} (also in $LINERATE_SERVER); new connections use {control}.",
+        output::plain(&scenario.name),
+        cell.rtt,
+        cell.loss,
+        cell.queue,
+        if cells > 1 {
+            " (the first of its variants; choose with --profile, --cc, --loss, --rtt, --queue)"
+        } else {
+            ""
+        },
     );
     let mut far = match &arguments.far {
         None => None,

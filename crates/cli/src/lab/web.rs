@@ -52,6 +52,9 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     if arguments.outputs.pcap.is_some() {
         return Err(Failure::usage("lab web has no --pcap: capture with `lab shell` and tcpdump"));
     }
+    if arguments.timeout == Duration::ZERO {
+        return Err(Failure::usage("--timeout: a load needs some time; leave it out for 120 s"));
+    }
     experiment::check_outputs(&arguments.outputs)?;
     // Without a browser nothing needs to be set up.
     web::browser::Chromium::find().map_err(Failure::failed)?;

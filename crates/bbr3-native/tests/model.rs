@@ -71,7 +71,7 @@ fn the_maximum_filter_remembers_this_cycle_and_the_one_before() {
     bench.cc.state_mut().bw_hi = [7 * BW, BW];
     bench.round();
     let [before, now] = bench.cc.state().bw_hi;
-    assert!(before >= BW && before < 2 * BW, "the cycle that ended is the one before now");
+    assert!((BW..2 * BW).contains(&before), "the cycle that ended is the one before now");
     assert_eq!(now, 0);
     // A cycle without samples does not push it out.
     bench.cc.state_mut().ack_phase = 4;

@@ -129,6 +129,8 @@ pub struct NetemDirection {
     pub samples: Vec<QueueSample>,
     /// Packets that left the delay line, towards the receiver.
     pub delivered_packets: u64,
+    /// Packets still in the delay line at the end.
+    pub on_their_way_packets: u64,
     /// Packets that the delay line dropped. Anything but zero makes a run invalid.
     pub delay_line_dropped: u64,
     /// Whether the loss follows the seed: Linux 6.6 and later.
@@ -243,6 +245,7 @@ impl NetemSession {
         for ((direction, line), seeded) in directions.iter_mut().zip(&mut self.delay_lines).zip(self.seeded) {
             let stats = line.stats()?;
             direction.delivered_packets = stats.sent_packets;
+            direction.on_their_way_packets = u64::from(stats.backlog_packets);
             direction.delay_line_dropped = stats.dropped;
             direction.seeded = seeded;
         }

@@ -4,41 +4,50 @@ use scenario::Scenario;
 
 use crate::exit::Failure;
 
-/// The program while it is registered; empty where the kernel has its own, or nobody asked for it.
+/// Name, in experiments, of the program with the lossy-link profile.
+pub const LOSSY: &str = "bbr3_lossy";
+
+/// The programs while they are registered; empty where the kernel has its own, or nobody asked for one.
 #[cfg(feature = "bpf")]
-pub type ForTheRun = Option<::bbr3::Loaded>;
+pub type ForTheRun = Vec<::bbr3::Loaded>;
 /// Nothing: this build has no BPF program.
 #[cfg(not(feature = "bpf"))]
 pub type ForTheRun = ();
 
-/// Loads our BBRv3 where a scenario uses `bbr3` and the kernel has none. It is gone with the value.
+/// Loads our BBRv3 where a scenario uses `bbr3` (faithful) or `bbr3_lossy` (the lossy-link profile) and the kernel has none of that
+/// name. It is gone with the value.
 #[cfg(feature = "bpf")]
 pub fn load_for(scenarios: &[Scenario]) -> Result<ForTheRun, Failure> {
-    let wanted = scenarios.iter().any(uses_it);
-    let there = host::cc::available().is_ok_and(|all| all.iter().any(|name| name == ::bbr3::NAME));
-    if !wanted || there {
-        return Ok(None);
+    use ::bbr3::{LoadError, Loaded, NAME, Options, Profile};
+    let there = host::cc::available().unwrap_or_default();
+    let mut loaded = Vec::new();
+    for (name, profile) in [(NAME, Profile::Faithful), (LOSSY, Profile::LossyLink)] {
+        if there.iter().any(|known| known == name) || !scenarios.iter().any(|scenario| uses(scenario, name)) {
+            continue;
+        }
+        match Loaded::ephemeral(&Options { name: name.to_owned(), knobs: profile.knobs() }) {
+            Ok(program) => loaded.push(program),
+            // The kernel's own is used; asking for it loads its module.
+            Err(LoadError::NameIsModules(_)) => continue,
+            Err(error) => return Err(Failure::failed(error)),
+        }
+        let which = if profile == Profile::Faithful { "" } else { ", with its lossy-link profile" };
+        eprintln!(
+            "Loaded BBRv3 as a BPF program for this run as `{name}`{which} ({}); it is taken out afterwards.",
+            ::bbr3::DRAFT
+        );
     }
-    let loaded = match ::bbr3::Loaded::ephemeral(&::bbr3::Options::default()) {
-        Ok(loaded) => loaded,
-        // The kernel's own is used; asking for it loads its module.
-        Err(::bbr3::LoadError::NameIsModules(_)) => return Ok(None),
-        Err(error) => return Err(Failure::failed(error)),
-    };
-    eprintln!("Loaded BBRv3 as a BPF program for this run ({}); it is taken out afterwards.", ::bbr3::DRAFT);
-    Ok(Some(loaded))
+    Ok(loaded)
 }
 
 /// Nothing can be loaded: asking for `bbr3` is then answered like any control that the kernel does not have.
 #[cfg(not(feature = "bpf"))]
 pub fn load_for(scenarios: &[Scenario]) -> Result<ForTheRun, Failure> {
-    let _ = scenarios.iter().any(uses_it);
+    let _ = scenarios.iter().any(|scenario| uses(scenario, ::bbr3::NAME) || uses(scenario, LOSSY));
     Ok(())
 }
 
-fn uses_it(scenario: &Scenario) -> bool {
+fn uses(scenario: &Scenario, name: &str) -> bool {
     let profiles = scenario.profiles.iter().map(|profile| &profile.congestion_control);
-    profiles
-        .chain(scenario.flows.iter().filter_map(|flow| flow.congestion_control.as_ref()))
-        .any(|name| name == ::bbr3::NAME)
+    profiles.chain(scenario.flows.iter().filter_map(|flow| flow.congestion_control.as_ref())).any(|used| used == name)
 }

@@ -1,7 +1,7 @@
 //! Files and standard output.
 
 use std::io::{IsTerminal, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::exit::Failure;
 
@@ -15,6 +15,7 @@ pub fn write(file: &Path, text: &str) -> Result<(), Failure> {
         let why = std::io::Error::from(error.kind());
         Failure::failed(format_args!("can't write {}: {why}", file.display()))
     };
+    let file = &target(file);
     let folder = file.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     // Pipes and devices can't be replaced by renaming.
     if file.exists() && !file.is_file() {
@@ -28,11 +29,24 @@ pub fn write(file: &Path, text: &str) -> Result<(), Failure> {
     Ok(())
 }
 
+/// What a chain of symbolic links leads to, whether that exists or not: a result goes there and the links stay.
+fn target(file: &Path) -> PathBuf {
+    /// As many as the kernel follows (`MAXSYMLINKS`).
+    const MOST: usize = 40;
+    let mut file = file.to_owned();
+    for _ in 0..MOST {
+        let Ok(next) = std::fs::read_link(&file) else { break };
+        file = file.parent().map_or_else(|| next.clone(), |folder| folder.join(&next));
+    }
+    file
+}
+
 /// Checks that `file` can be written before minutes of measuring are spent on it.
 pub fn check_writable(file: &Path) -> Result<(), Failure> {
     if file == Path::new("-") {
         return Ok(());
     }
+    let file = &target(file);
     let folder = file.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if file.is_dir() {
         return Err(Failure::usage(format_args!("{} is a folder; name a file in it", file.display())));

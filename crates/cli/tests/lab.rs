@@ -115,6 +115,7 @@ fn a_run_gives_a_table_a_page_a_capture_and_json_that_say_the_same() {
     let mut words = vec!["lab", "path", "--rate", "20mbit", "--rtt", "20ms", "--loss", "1%", "--cc", "cubic,bbr"];
     words.extend(SHORT);
     let (json, html, pcap) = (path("r.json"), path("r.html"), path("r.pcapng"));
+    std::os::unix::fs::symlink("elsewhere.html", &html).unwrap();
     words.extend(["--json", &json, "--html", &html, "--pcap", &pcap]);
     let output = run(&words);
     // 1: a busy machine made a run invalid, which is what the figures then say.
@@ -135,6 +136,7 @@ fn a_run_gives_a_table_a_page_a_capture_and_json_that_say_the_same() {
     let table = text(&output.stdout);
     assert!(table.contains("cubic") && table.contains("20 Mbit/s"), "{table}");
     assert!(std::fs::read_to_string(&html).unwrap().contains("<svg"));
+    assert!(std::fs::symlink_metadata(&html).unwrap().is_symlink(), "the page went to what the link leads to");
     // Two runs: two captures with numbers, each with drops and their reason.
     for number in 1..=2 {
         let capture = std::fs::read(path(&format!("r-{number}.pcapng"))).unwrap();
@@ -270,8 +272,29 @@ fn a_shell_command_runs_at_the_near_end_and_its_exit_code_is_passed_on() {
     let seen = text(&output.stdout);
     assert!(seen.contains("path0") && seen.contains("198.18.0.2"), "{seen}");
     let missing = run(&["lab", "shell", "cellular-4g", "--", "/nonexistent/program"]);
-    assert_eq!(missing.status.code(), Some(4));
+    assert_eq!(missing.status.code(), Some(127), "as a shell says it");
     assert!(text(&missing.stderr).contains("/nonexistent/program"));
+    // The near end waits until the far one has closed its end of a pipe, which it does as it exits.
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let pipe = pipe.to_str().unwrap();
+    let (failing, waiting) = (format!("sh -c 'exec 3>{pipe}; exit 3'"), format!("cat {pipe}"));
+    let far = run(&["lab", "shell", "cellular-4g", "--far", &failing, "--", "sh", "-c", &waiting]);
+    let message = text(&far.stderr);
+    assert!(message.contains("had ended by itself") && message.contains('3'), "{message}");
+}
+
+#[test]
+fn options_of_a_measurement_mean_nothing_to_a_shell() {
+    refused(&["lab", "shell", "cellular-4g", "--repeat", "3", "--", "true"], &["--repeat", "leave it out"]);
+    refused(&["lab", "shell", "cellular-4g", "--duration", "3s", "--", "true"], &["--duration"]);
+}
+
+#[test]
+fn a_negative_value_is_answered_as_a_value() {
+    refused(&["lab", "run", "cellular-4g", "--loss", "-1%"], &["-1%"]);
+    refused(&["lab", "run", "cellular-4g", "--repeat", "-1"], &["-1", "1..=1000"]);
 }
 
 #[test]

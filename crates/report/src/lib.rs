@@ -40,3 +40,6 @@ pub use model::*;
 pub use series::{MAX_POINTS, Series};
 pub use summary::{IntervalOf, jain_index, median_and_range};
 pub use terminal::render_lab_table;
+
+/// Why a run is invalid that a signal cut short.
+pub const STOPPED: &str = "stopped before its time";

@@ -78,7 +78,8 @@ fn heading(out: &mut String, report: &LabReport, width: usize, colour: bool) {
 pub(crate) fn partial_words(report: &LabReport) -> Option<String> {
     report.partial.then(|| {
         let reason = report.partial_reason.as_deref().unwrap_or("no reason recorded");
-        format!("PARTIAL: {} of {} runs were made ({reason}).", report.results.len(), report.planned_runs())
+        let finished = report.results.iter().filter(|run| run.invalid_reason.as_deref() != Some(crate::STOPPED)).count();
+        format!("PARTIAL: {finished} of {} runs were finished ({reason}).", report.planned_runs())
     })
 }
 
@@ -218,6 +219,12 @@ fn columns<'a>(group: &'a Group<'a>) -> Vec<Column<'a>> {
             let published = line.published_first_contentful_paint_ms;
             plain(beside(line.first_contentful_paint_ms, published, |ms| format!("{ms:.0}")))
         }),
+    );
+    add(
+        any(&|line| line.page_load_ms.is_some()),
+        ["page", "load ms"],
+        9,
+        Box::new(move |line| plain(line.page_load_ms.map_or_else(String::new, |load| format!("{:.0}", load.median)))),
     );
     for column in &mut columns {
         column.left = column.heading[0] == "profile";

@@ -106,14 +106,20 @@ impl RateUnit {
     }
 }
 
+/// Stands in for bidirectional marks, overrides and isolates, and for the line and paragraph separators.
+pub(crate) fn without_reordering(c: char) -> char {
+    match c {
+        '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{2028}' | '\u{2029}' => '\u{fffd}',
+        c => c,
+    }
+}
+
 /// `text` without what could move the cursor, change colours or reorder a terminal's line: names come from files.
 pub(crate) fn clean(text: &str) -> String {
     let harmless = |c: char| match c {
         '\n' | '\t' | '\r' => ' ',
-        // Bidirectional overrides and isolates, and the line and paragraph separators.
-        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{2028}' | '\u{2029}' => '\u{fffd}',
         c if c.is_control() => '\u{fffd}',
-        c => c,
+        c => without_reordering(c),
     };
     text.chars().map(harmless).collect()
 }

@@ -104,7 +104,7 @@ fn every_plot_has_a_title_and_a_description_and_its_figures_stand_in_a_table() {
     assert!(other.clone().all(|tag| tag.attribute("aria-hidden") == Some("true")));
 }
 
-const HOSTILE: &str = "<script>alert(1)</script><img src=x onerror=alert(2)>\"' onload=\"x{{ 7*7 }}{% raw %}&amp;";
+const HOSTILE: &str = "\u{202e}<script>alert(1)</script><img src=x onerror=alert(2)>\"' onload=\"x{{ 7*7 }}{% raw %}&amp;";
 
 /// The full sample with every string in it hostile.
 fn hostile() -> LabReport {
@@ -165,7 +165,7 @@ fn eight_cells_of_five_runs_stay_under_two_megabytes() {
 
 #[test]
 fn partial_empty_and_unrun_reports_say_so() {
-    assert!(render_html(&sample::full()).contains("PARTIAL: 64 of 68 runs were made (interrupted)."));
+    assert!(render_html(&sample::full()).contains("PARTIAL: 64 of 68 runs were finished (interrupted)."));
     assert!(!render_html(&sample::transcontinental(1)).contains("PARTIAL"));
     assert!(render_html(&sample::empty()).contains("no scenario"));
     let mut report = sample::transcontinental(1);

@@ -22,7 +22,7 @@ fn the_same_in_eighty_columns_gives_up_columns_and_wraps_no_figure() {
 
 #[test]
 fn wide_terminals_get_every_column() {
-    insta::assert_snapshot!(render_lab_table(&sample::cellular(), 140, false));
+    insta::assert_snapshot!(render_lab_table(&sample::cellular(), 150, false));
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn a_scenario_that_was_stopped_before_its_first_run_says_so() {
     (report.partial, report.partial_reason) = (true, Some("interrupted".to_owned()));
     report.summarise(&median_and_range);
     let text = render_lab_table(&report, 80, false);
-    assert!(text.contains("PARTIAL: 0 of 16 runs were made (interrupted)."), "{text}");
+    assert!(text.contains("PARTIAL: 0 of 16 runs were finished (interrupted)."), "{text}");
     assert!(text.contains("no run was made"), "{text}");
     assert!(!render_lab_table(&sample::transcontinental(2), 80, false).contains("PARTIAL"));
 }

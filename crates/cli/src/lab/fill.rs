@@ -178,7 +178,7 @@ pub fn run_report(
         valid: outcome.invalid.is_empty() && !traffic.partial,
         invalid_reason: match (outcome.invalid.is_empty(), traffic.partial) {
             (true, false) => None,
-            (true, true) => Some("stopped before its time".to_owned()),
+            (true, true) => Some(report::STOPPED.to_owned()),
             (false, _) => Some(outcome.invalid.join("; ")),
         },
         goodput_bps: sum(bulk.iter().filter_map(|flow| flow.goodput_bps)),
@@ -367,7 +367,7 @@ pub fn emulator_report(emulator: &EmulatorOutcome, device_drops: u64) -> Emulato
         TimingError::from_durations(all.quantile(0.5), all.quantile(0.99), all.quantile(0.999), all.max())
     };
     EmulatorReport {
-        kind: "tun".to_owned(),
+        kind: "model".to_owned(),
         lateness_us: Some(both(&up.lateness, &down.lateness)),
         intake_us: Some(both(&up.intake, &down.intake)),
         packets: up.counters.offered + down.counters.offered,

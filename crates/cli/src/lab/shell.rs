@@ -1,12 +1,13 @@
 //! `linerate lab shell`: a shell, or a command, at the near end of an emulated path.
 
+use std::io::ErrorKind;
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitStatus};
 
 use lab::session::{DataFrom, Session, Setup};
 use lab::world::{CLIENT, DEVICE, SERVER};
-use signal_hook::consts::{SIGINT, SIGQUIT};
+use signal_hook::consts::{SIGINT, SIGKILL, SIGQUIT};
 
 use super::arguments::Vary;
 use crate::exit::{Exit, Failure};
@@ -44,6 +45,7 @@ enum Direction {
 
 /// Runs the shell; the exit code is that of the command.
 pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    refuse_what_has_no_meaning(&arguments.vary)?;
     let scenario = super::load(&arguments.scenario, &arguments.vary)?;
     let bbr3 = super::bbr3::load_for(std::slice::from_ref(&scenario))?;
     super::prerequisites()?;
@@ -105,8 +107,11 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         );
     }
     let status = near_end(arguments, &session);
-    if let Some(far) = &mut far {
-        end(far);
+    if let (Some(far), Some(command)) = (&mut far, &arguments.far) {
+        // One that failed before it is ended here may be why the near end got no answer.
+        if let Some(ended) = end(far).filter(|status| !status.success() && status.signal() != Some(SIGKILL)) {
+            eprintln!("The far end's `{}` had ended by itself ({ended}).", output::plain(command));
+        }
     }
     let (_, outcome) = session.finish();
     let late = if arguments.direction == Direction::Down { &outcome.down } else { &outcome.up };
@@ -125,11 +130,34 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     );
     // `exit` runs no destructors.
     drop(bbr3);
-    let code = status?.code().unwrap_or(Exit::Failed as i32);
+    let code = match status? {
+        Near::Ended(status) => status.code().unwrap_or(Exit::Failed as i32),
+        Near::NotStarted(code) => code,
+    };
     std::process::exit(code)
 }
 
-fn near_end(arguments: &Arguments, session: &Session) -> Result<ExitStatus, Failure> {
+/// Options of a measurement that a shell does not make.
+fn refuse_what_has_no_meaning(vary: &Vary) -> Result<(), Failure> {
+    let given = [
+        ("--repeat", vary.repeat.is_some()),
+        ("--duration", vary.duration.is_some()),
+        ("--warmup", vary.warmup.is_some()),
+    ];
+    match given.iter().find(|(_, given)| *given) {
+        Some((option, _)) => Err(Failure::usage(format_args!("{option} means nothing to `lab shell`: leave it out"))),
+        None => Ok(()),
+    }
+}
+
+/// How the near end's command went.
+enum Near {
+    Ended(ExitStatus),
+    /// It could not be run; the code a shell would give: 127 where there is no such command, 126 where it can't be executed.
+    NotStarted(i32),
+}
+
+fn near_end(arguments: &Arguments, session: &Session) -> Result<Near, Failure> {
     let shell = std::env::var("SHELL").unwrap_or_else(|_| "/bin/sh".to_owned());
     let (program, rest) = match arguments.command.split_first() {
         Some((program, rest)) => (program.as_str(), rest),
@@ -141,16 +169,23 @@ fn near_end(arguments: &Arguments, session: &Session) -> Result<ExitStatus, Fail
         .command(program)
         .args(rest)
         .env("LINERATE_SERVER", SERVER.to_string())
-        .status()
-        .map_err(|error| Failure::failed(format_args!("{program}: {error}")))?;
-    Ok(match status.signal() {
+        .status();
+    let status = match status {
+        Ok(status) => status,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => {
+            eprintln!("{}: {error}", output::plain(program));
+            return Ok(Near::NotStarted(if error.kind() == ErrorKind::NotFound { 127 } else { 126 }));
+        }
+        Err(error) => return Err(Failure::failed(format_args!("{program}: {error}"))),
+    };
+    Ok(Near::Ended(match status.signal() {
         Some(signal) => ExitStatus::from_raw((128 + signal) << 8),
         None => status,
-    })
+    }))
 }
 
 /// Ends the far end's command. `exec` above makes this its own process, not a shell's.
-fn end(child: &mut Child) {
+fn end(child: &mut Child) -> Option<ExitStatus> {
     let _ = child.kill();
-    let _ = child.wait();
+    child.wait().ok()
 }

@@ -62,7 +62,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     super::prerequisites()?;
     let stop = stop::on_signal()?;
     let mut report = experiment::new_report();
-    report.scenarios.push(fill::scenario_report(&scenario, "tun"));
+    report.scenarios.push(fill::scenario_report(&scenario, "model"));
     let begun = Instant::now();
     for (index, cell) in cells.iter().enumerate() {
         if stop.load(Ordering::Relaxed) {

@@ -133,7 +133,7 @@ fn run(shape: &Shape, repeat: u32, started_after_s: f64) -> RunReport {
         drops: DropCounts { random, overflow, aqm: 0, policer: 0, unattributed: 0 },
         marks: 0,
         emulator: Some(EmulatorReport {
-            kind: "tun".to_owned(),
+            kind: "model".to_owned(),
             lateness_us: Some(TimingError { p50: 8.0, p99: 61.0, p999: noise.around(240.0, 0.3), max: 1_100.0 }),
             intake_us: Some(TimingError { p50: 3.0, p99: 20.0, p999: 80.0, max: 400.0 }),
             packets: (packets * 1.5) as u64,
@@ -237,7 +237,7 @@ fn add_transcontinental(report: &mut LabReport, repeats: u32) {
             queue: vec!["1 BDP".to_owned()],
             discipline: "drop-tail".to_owned(),
             mtu_bytes: 1500,
-            emulator: "tun".to_owned(),
+            emulator: "model".to_owned(),
             details: Vec::new(),
         },
         profiles: vec![
@@ -302,7 +302,7 @@ fn add_cellular(report: &mut LabReport) {
             queue: vec!["500 ms".to_owned()],
             discipline: "drop-tail".to_owned(),
             mtu_bytes: 1500,
-            emulator: "tun".to_owned(),
+            emulator: "model".to_owned(),
             details: vec![Setting::new("jitter", "4 ms")],
         },
         profiles: vec![
@@ -382,7 +382,7 @@ fn add_coexistence(report: &mut LabReport) {
             queue: queues.iter().map(|(name, ..)| (*name).to_owned()).collect(),
             discipline: "drop-tail".to_owned(),
             mtu_bytes: 1500,
-            emulator: "tun".to_owned(),
+            emulator: "model".to_owned(),
             details: Vec::new(),
         },
         profiles: vec![profile("stock", "cubic", &[])],
@@ -435,7 +435,7 @@ fn add_late_joiner(report: &mut LabReport) {
             queue: vec!["1 BDP".to_owned()],
             discipline: "FQ-CoDel".to_owned(),
             mtu_bytes: 1500,
-            emulator: "tun".to_owned(),
+            emulator: "model".to_owned(),
             ..PathReport::default()
         },
         profiles: vec![profile("bbr3", "bbr3", &[])],

@@ -294,6 +294,7 @@ fn options_of_a_measurement_mean_nothing_to_a_shell() {
 #[test]
 fn a_negative_value_is_answered_as_a_value() {
     refused(&["lab", "run", "cellular-4g", "--loss", "-1%"], &["-1%"]);
+    refused(&["lab", "run", "cellular-4g", "--buffers", "4GiB"], &["--buffers", "2GiB"]);
     refused(&["lab", "run", "cellular-4g", "--repeat", "-1"], &["-1", "1..=1000"]);
 }
 

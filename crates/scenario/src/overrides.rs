@@ -1,7 +1,7 @@
 //! What a command line changes about a scenario.
 
 use path::LossModel;
-use units::{Duration, Probability};
+use units::{Bytes, Duration, Probability};
 
 use crate::cells::is_pattern;
 use crate::error::{Reason, ScenarioError, quoted};
@@ -21,6 +21,8 @@ pub struct Overrides {
     pub rtts: Option<Vec<Duration>>,
     /// Queues of the data direction.
     pub queues: Option<Vec<QueueSpec>>,
+    /// Largest socket buffers of both ends, to send and to receive, in place of each profile's.
+    pub buffers: Option<Bytes>,
     /// Runs per cell.
     pub repeats: Option<u32>,
     /// First seed.
@@ -52,6 +54,9 @@ impl Scenario {
         }
         if let Some(controls) = &overrides.congestion_controls {
             self.select_controls(controls)?;
+        }
+        if let Some(buffers) = overrides.buffers {
+            self.set_buffers(buffers);
         }
         if let Some(losses) = overrides.losses {
             self.path.losses = losses;
@@ -85,6 +90,33 @@ impl Scenario {
         });
         self.check()?;
         Ok(self)
+    }
+
+    /// The kernel's own smallest and initial buffers, and `most` bytes as the largest. Profiles that then differ in nothing are one;
+    /// published figures go, since they belong to the buffers they were measured with.
+    fn set_buffers(&mut self, most: Bytes) {
+        let keys = [("net.ipv4.tcp_rmem", "4096 131072"), ("net.ipv4.tcp_wmem", "4096 16384")];
+        let values = keys.map(|(key, start)| (key.to_owned(), format!("{start} {}", most.as_u64())));
+        let is_other = |(key, _): &(String, String)| keys.iter().all(|(own, _)| key != own);
+        self.sysctls.retain(is_other);
+        self.published.clear();
+        let mut kept: Vec<Profile> = Vec::new();
+        for mut profile in self.profiles.drain(..) {
+            profile.sysctls.retain(is_other);
+            profile.sysctls.extend(values.iter().cloned());
+            let same = |other: &Profile| {
+                other.congestion_control == profile.congestion_control && other.sysctls == profile.sysctls
+            };
+            if kept.iter().any(same) {
+                continue;
+            }
+            profile.name = format!("{} + {most} buffers", without_stack(&profile.name));
+            while kept.iter().any(|other| other.name == profile.name) {
+                profile.name = format!("{} ({})", profile.name, profile.congestion_control);
+            }
+            kept.push(profile);
+        }
+        self.profiles = kept;
     }
 
     fn keep_profiles(&mut self, names: &[String]) -> Result<(), ScenarioError> {
@@ -127,6 +159,15 @@ impl Scenario {
     }
 }
 
+/// A profile's name without what it says of its stack: `bbr (default stack)` and `bbr + 64 MiB buffers` are both `bbr`.
+fn without_stack(name: &str) -> &str {
+    let name = name.strip_suffix(" (default stack)").unwrap_or(name);
+    match name.rsplit_once(" + ") {
+        Some((before, stack)) if stack.ends_with(" buffers") => before,
+        _ => name,
+    }
+}
+
 /// The name of a copy of `model` for `control`: the model's with the control in it exchanged, where it stands as a word.
 fn name_for(control: &str, model: &Profile) -> String {
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_');
@@ -152,6 +193,9 @@ mod tests {
         assert_eq!(name_for("bbr3", &model("bbr + 32 MiB buffers")), "bbr3 + 32 MiB buffers");
         assert_eq!(name_for("reno", &model("tuned")), "reno (tuned)");
         assert_eq!(name_for("reno", &model("bbr3, bbr-like")), "reno (bbr3, bbr-like)");
+        assert_eq!(without_stack("bbr + tuned + 64 MiB buffers"), "bbr + tuned");
+        assert_eq!(without_stack("cubic (default stack)"), "cubic");
+        assert_eq!(without_stack("bbr + ecn"), "bbr + ecn");
         assert_eq!(name_for("reno", &model("as bbr3 but (bbr)")), "as bbr3 but (reno)");
     }
 }

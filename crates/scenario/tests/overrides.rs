@@ -1,7 +1,7 @@
 //! What the command line changes about a scenario.
 
 use linerate_scenario::{NoFiles, Overrides, QueueSpec, Scenario};
-use units::{Duration, Probability};
+use units::{Bytes, Duration, Probability};
 
 fn own(names: &[&str]) -> Option<Vec<String>> {
     Some(names.iter().map(|name| (*name).to_owned()).collect())
@@ -26,6 +26,21 @@ fn controls(list: &[&str]) -> Overrides {
 #[test]
 fn no_overrides_leave_a_scenario_as_it_is() {
     assert_eq!(with("transcontinental", Overrides::default()), read("transcontinental"));
+}
+
+#[test]
+fn other_buffers_take_the_place_of_a_scenarios_and_a_profiles_own() {
+    let buffers = Overrides { buffers: Some(Bytes::new(256 << 20)), ..Overrides::default() };
+    let scenario = with("cross-continental-lossy", buffers.clone());
+    assert_eq!(profiles(&scenario), [("cubic + 256 MiB buffers", "cubic"), ("bbr + 256 MiB buffers", "bbr")]);
+    let value = |key: &str| scenario.profiles[1].sysctls.iter().find(|(k, _)| k == key).unwrap().1.as_str();
+    assert_eq!(value("net.ipv4.tcp_rmem"), "4096 131072 268435456");
+    assert_eq!(value("net.ipv4.tcp_wmem"), "4096 16384 268435456");
+    assert!(scenario.published.is_empty(), "nobody published anything for these buffers");
+    // transcontinental has its buffers for all profiles in one place.
+    let scenario = with("transcontinental", Overrides { congestion_controls: own(&["bbr3"]), ..buffers });
+    assert_eq!(profiles(&scenario), [("bbr3 + 256 MiB buffers", "bbr3")]);
+    assert!(scenario.sysctls.iter().all(|(key, _)| !key.ends_with("mem")));
 }
 
 #[test]

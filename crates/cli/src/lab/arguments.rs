@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use lab::run::Carrier;
-use units::{Duration, Probability};
+use units::{Bytes, Duration, Probability};
 
 /// What to change about a scenario.
 #[derive(Args, Debug, Clone, Default)]
@@ -25,6 +25,9 @@ pub struct Vary {
     /// Queue sizes at the bottleneck, e.g. `0.5bdp,1bdp`, `100ms`, `250kB`, `165packets`
     #[arg(long, allow_negative_numbers = true, value_delimiter = ',', value_name = "SIZE,…")]
     pub queue: Option<Vec<String>>,
+    /// Largest socket buffers of both ends instead of the scenario's, e.g. `256MiB`
+    #[arg(long, value_name = "SIZE", value_parser = buffers)]
+    pub buffers: Option<Bytes>,
     /// Runs per cell
     #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: Option<u32>,
@@ -81,6 +84,13 @@ impl From<EmulatorKind> for Carrier {
             EmulatorKind::Netem => Self::Netem,
         }
     }
+}
+
+/// A socket buffer size that `tcp_rmem` and `tcp_wmem` take: at least their own initial sizes, and a positive `int`.
+fn buffers(text: &str) -> Result<Bytes, String> {
+    let size: Bytes = quantity(text)?;
+    let range = 131_072..=i32::MAX as u64;
+    if range.contains(&size.as_u64()) { Ok(size) } else { Err("must be 128KiB to just under 2GiB".to_owned()) }
 }
 
 /// Reads a quantity; the error says what is wrong and what to write instead.

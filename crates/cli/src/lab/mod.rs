@@ -92,6 +92,7 @@ fn overrides(vary: &Vary) -> Result<Overrides, Failure> {
         losses: vary.loss.clone(),
         rtts: vary.rtt.clone(),
         queues: vary.queue.as_ref().map(|all| all.iter().map(queue).collect()).transpose()?,
+        buffers: vary.buffers,
         repeats: vary.repeat,
         seed: vary.seed,
         duration: vary.duration,

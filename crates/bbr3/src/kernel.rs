@@ -72,7 +72,7 @@ impl Kernel {
 }
 
 /// Index, type and offset in bytes of a member.
-fn member(of: &Struct<'_>, name: &str) -> Option<(usize, TypeId, u32)> {
+pub(crate) fn member(of: &Struct<'_>, name: &str) -> Option<(usize, TypeId, u32)> {
     of.iter().enumerate().find(|(_, member)| member.name == Some(OsStr::new(name))).and_then(|(index, member)| {
         match member.attr {
             MemberAttr::Normal { offset } => Some((index, member.ty, offset / 8)),

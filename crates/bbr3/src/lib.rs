@@ -10,7 +10,8 @@
 //!   Knobs            what may be chosen as the program is loaded; the default is the faithful BBRv3
 //!   Kernel           what the running kernel can do, from its BTF and by trying
 //!   Loaded           a loaded program, registered until it is dropped
-//!   Installed        a loaded program that stays: pinned in bpffs
+//!   Installed        a loaded program that stays: pinned in bpffs (Exclusive: one loader at a time; About: what it leaves behind)
+//!   Generation       every control in BPF that the kernel holds, those included that only open sockets keep
 //!   Totals, Monitor  what it tells: counters over all sockets, and one socket's state
 //! ```
 //!
@@ -18,11 +19,22 @@
 
 mod knobs;
 mod monitor;
+// What goes to and comes from the program.
+#[cfg_attr(not(feature = "bpf"), allow(dead_code))]
 pub mod raw;
+#[cfg_attr(not(feature = "bpf"), allow(dead_code))]
 mod totals;
 
 #[cfg(feature = "bpf")]
+mod about;
+#[cfg(feature = "bpf")]
+pub mod bpffs;
+#[cfg(feature = "bpf")]
 mod error;
+#[cfg(feature = "bpf")]
+mod generation;
+#[cfg(feature = "bpf")]
+mod installed;
 #[cfg(feature = "bpf")]
 mod kernel;
 #[cfg(feature = "bpf")]
@@ -31,13 +43,25 @@ mod loaded;
 mod log;
 #[cfg(feature = "bpf")]
 mod object;
+#[cfg(feature = "bpf")]
+mod pins;
+#[cfg(feature = "bpf")]
+mod register;
 
 pub use knobs::{KnobError, Knobs, Profile};
 pub use monitor::{Mode, Monitor, MonitorError};
 pub use totals::Totals;
 
 #[cfg(feature = "bpf")]
+pub use about::About;
+#[cfg(feature = "bpf")]
+pub use bpffs::Exclusive;
+#[cfg(feature = "bpf")]
 pub use error::LoadError;
+#[cfg(feature = "bpf")]
+pub use generation::{Generation, Program, State, generations};
+#[cfg(feature = "bpf")]
+pub use installed::{Found, Installed, Unloaded};
 #[cfg(feature = "bpf")]
 pub use kernel::{Kernel, Registration};
 #[cfg(feature = "bpf")]

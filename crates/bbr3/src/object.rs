@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{MemberAttr, Struct};
@@ -28,10 +28,10 @@ pub(crate) fn registration_map(registration: Registration) -> (&'static str, &'s
     }
 }
 
-/// Whether the kernel takes it as the name of a congestion control, and people as a word.
+/// Whether the kernel takes it as the name of a congestion control in BPF: `bpf_obj_name_cpy` allows a dot too, bpffs does not.
 pub(crate) fn check_name(name: &str) -> Result<(), LoadError> {
     let fits = !name.is_empty() && name.len() < NAME_MAX;
-    if fits && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_') {
+    if fits && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
         Ok(())
     } else {
         Err(LoadError::BadName(name.to_owned()))
@@ -125,12 +125,24 @@ fn verifier_reason(said: &str) -> Option<String> {
 
 /// A file only its owner reads, for the log names kernel addresses.
 fn save_log(said: &str) -> io::Result<PathBuf> {
+    let name = format!("linerate-bbr3-verifier-{}.log", std::process::id());
+    // Early at boot the file system of /tmp is not writable yet.
+    let folders = [std::env::temp_dir(), PathBuf::from("/run")];
+    let mut result = Err(io::ErrorKind::NotFound.into());
+    for path in folders.map(|folder| folder.join(&name)) {
+        result = write_new(&path, said).map(|()| path);
+        if result.is_ok() {
+            break;
+        }
+    }
+    result
+}
+
+fn write_new(path: &Path, text: &str) -> io::Result<()> {
     use std::os::unix::fs::OpenOptionsExt;
-    let path = std::env::temp_dir().join(format!("linerate-bbr3-verifier-{}.log", std::process::id()));
-    let _ = fs::remove_file(&path);
-    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
-    io::Write::write_all(&mut file, said.as_bytes())?;
-    Ok(path)
+    let _ = fs::remove_file(path);
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    io::Write::write_all(&mut file, text.as_bytes())
 }
 
 #[cfg(test)]
@@ -139,10 +151,10 @@ mod tests {
 
     #[test]
     fn names_are_what_the_kernel_and_a_shell_take() {
-        for good in ["bbr3", "a", "bbr3-lossy_link"] {
+        for good in ["bbr3", "a", "bbr3_lossy_link"] {
             assert!(check_name(good).is_ok(), "{good}");
         }
-        for bad in ["", "sixteen-letters-", "two words", "a/b", "bbr³"] {
+        for bad in ["", "sixteen_letters_", "two words", "a/b", "bbr³", "bbr3-lossy", "bbr.3"] {
             assert!(check_name(bad).is_err(), "{bad}");
         }
     }

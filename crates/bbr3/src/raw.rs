@@ -45,4 +45,44 @@ impl RawKnobs {
         ];
         words.iter().flat_map(|word| word.to_ne_bytes()).collect()
     }
+
+    /// From the program's memory. `None` where it has another length.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        if bytes.len() != size_of::<Self>() {
+            return None;
+        }
+        let mut words = bytes.chunks_exact(4).map(|word| u32::from_ne_bytes(word.try_into().unwrap_or_default()));
+        let mut next = || words.next().unwrap_or_default();
+        Some(Self {
+            loss_thresh: next(),
+            startup_loss_thresh: next(),
+            bw_lo_loss_thresh: next(),
+            inflight_lo_loss_thresh: next(),
+            beta: next(),
+            headroom: next(),
+            probe_wait_base_us: next(),
+            probe_wait_random_us: next(),
+            probe_max_rounds: next(),
+            probe_rtt_interval_us: next(),
+            probe_rtt_duration_us: next(),
+            min_rtt_window_us: next(),
+            pacing_margin_percent: next(),
+            startup_full_loss_count: next(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Profile;
+
+    #[test]
+    fn knobs_come_back_from_the_programs_memory() {
+        for profile in [Profile::Faithful, Profile::LossyLink] {
+            let raw = profile.knobs().to_raw().unwrap();
+            assert_eq!(RawKnobs::from_bytes(&raw.to_bytes()), Some(raw));
+        }
+        assert_eq!(RawKnobs::from_bytes(&[0; 60]), None);
+    }
 }

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
 use bbr3::{About, Exclusive, Found, Installed, Knobs, LoadError, Options, Profile, State, Unloaded};
+use host::netns::NetNs;
 use host::tcp;
 use testkit::{require_root_or_skip, with_private_bpffs};
 
@@ -197,6 +198,48 @@ fn an_upgrade_gives_new_sockets_the_new_program_and_old_ones_keep_theirs() {
         drop(second);
         assert!(!folder(&name).join("next").exists());
         Installed::unload(&name, &lock).unwrap();
+    });
+}
+
+#[test]
+fn a_default_stays_on_the_old_program_until_it_is_written_again_and_on_one_that_is_gone_too() {
+    require_root_or_skip!();
+    with_private_bpffs(true, || {
+        let name = unique_name();
+        let lock = Exclusive::wait().unwrap();
+        Installed::load(&options(&name, Profile::Faithful), &about(), &lock).unwrap();
+        // Sockets that began, by program, oldest first.
+        let inits = || -> Vec<u64> {
+            let all = bbr3::generations().unwrap();
+            all.iter().filter(|one| one.name == name).map(|one| one.totals.unwrap().inits).collect()
+        };
+        let connect = || {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let control = tcp::congestion_control(&client).unwrap();
+            let (server, _) = listener.accept().unwrap();
+            (client, server, control)
+        };
+        NetNs::create()
+            .unwrap()
+            .run(|| {
+                host::cc::set_default_control(&name).unwrap();
+                let _first = connect();
+                assert_eq!(inits(), [2]);
+                Installed::upgrade(&options(&name, Profile::LossyLink), &about(), &lock).unwrap();
+                let second = connect();
+                assert_eq!((second.2.as_str(), inits()), (name.as_str(), vec![4, 0]), "still the old program");
+                host::cc::set_default_control(&name).unwrap();
+                let _third = connect();
+                assert_eq!(inits(), [4, 2], "written again, it is the new one");
+                Installed::unload(&name, &lock).unwrap();
+                assert!(!is_registered(&name));
+                let fourth = connect();
+                assert_eq!((fourth.2.as_str(), inits()), (name.as_str(), vec![4, 4]), "gone, and still the default");
+                host::cc::set_default_control("reno").unwrap();
+                assert_eq!(connect().2, "reno");
+            })
+            .unwrap();
     });
 }
 

@@ -191,7 +191,11 @@ fn generation_words(control: &Control, generation: &Generation) -> String {
     let program = generation.program.as_ref();
     let tag = program.map_or("unknown", |program| program.tag.as_str());
     let age = program.map_or_else(String::new, |program| format!(", loaded {} ago", ago(program)));
-    let role = if control.is_current(generation) { "for new sockets" } else { "for sockets that had it" };
+    let role = match control.state() {
+        "held_by_process" => "of that process",
+        _ if control.is_current(generation) => "for new sockets",
+        _ => "for sockets that had it",
+    };
     let sockets = generation
         .totals
         .map_or_else(String::new, |totals| format!(", on {}", table::counted(on_it(&totals), "socket")));

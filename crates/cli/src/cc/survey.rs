@@ -106,7 +106,8 @@ impl Survey {
                 plural(unread, "network namespace", "network namespaces")
             ));
         }
-        (!parts.is_empty()).then(|| format!("Incomplete: {}. Root sees more.", parts.join(", and ")))
+        let more = if nix::unistd::geteuid().is_root() { "" } else { " Root sees more." };
+        (!parts.is_empty()).then(|| format!("Incomplete: {}.{more}", parts.join(", and ")))
     }
 
     /// For a JSON document.

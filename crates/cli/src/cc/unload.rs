@@ -1,7 +1,10 @@
 //! `linerate cc unload`.
 
 use bbr3::{Installed, LoadError, Unloaded};
+use std::os::unix::fs::MetadataExt;
+
 use host::cc;
+use serde_json::json;
 
 use super::document::Outcome;
 use super::load::lock_unless;
@@ -16,7 +19,7 @@ pub struct Arguments {
     /// The control to take out
     #[arg(long, value_name = "NAME", default_value = bbr3::NAME)]
     name: String,
-    /// The default to have instead, where it is the default [default: the one before `load --default`, or cubic, or reno]
+    /// The default to have instead, where it is the default [default: the one before `load --default`, or cubic, or another]
     #[arg(long, value_name = "CONTROL")]
     to: Option<String>,
     #[command(flatten)]
@@ -42,15 +45,15 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         }
         Situation::Free => return Err(failure(LoadError::NotInstalled(name.to_owned()))),
     };
-    let instead = instead(arguments, previous)?;
     let survey = Survey::take()?;
+    let moves = moves(&survey, arguments, previous.as_deref())?;
     let users = survey.users_of(name);
-    for space in survey.defaulting_to(name) {
+    for (space, instead) in &moves {
         outcome.step(format!("set net.ipv4.tcp_congestion_control to {instead} in {}", space.place_words()));
     }
     outcome.step(format!("take {name} out, and its pins in /sys/fs/bpf/linerate/{name}"));
-    outcome.fact("default_moved_to", instead.as_str());
-    outcome.fact("default_in", survey.defaulting_to(name).map(|space| space.place.inode).collect::<Vec<_>>());
+    let moved = moves.iter().map(|(space, instead)| json!({ "inode": space.place.inode, "to": instead }));
+    outcome.fact("defaults_moved", moved.collect::<Vec<_>>());
     outcome.fact("live_sockets", users.connections);
     outcome.fact("listening_sockets", users.listeners);
     if let Some(gaps) = survey.gaps() {
@@ -68,21 +71,18 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     }
     let Some(lock) = lock else { return outcome.finish("") };
 
-    move_defaults(&survey, name, &instead)?;
+    make_moves(&moves, name)?;
     let unloaded = Installed::unload(name, &lock).map_err(|error| {
         if matches!(error, LoadError::StillThere(_)) {
             return failure(error);
         }
-        // As before: it is still there, so it can be the default again.
-        let unrestored = survey.defaulting_to(name).filter(|space| space.set_default(name).is_err()).count();
-        if unrestored == 0 {
-            failure(error)
-        } else {
-            Failure::not_undone(format_args!("{error}; and {instead} stayed the default"))
-        }
+        // It is still there, so it can be the default again.
+        if take_back(&moves, name) { failure(error) } else { Failure::not_undone(error) }
     })?;
     // Somebody may have chosen it between the look and its end. A name that is gone can still be written over.
-    move_defaults(&Survey::take()?, name, &instead).map_err(|error| Failure::not_undone(error.to_string()))?;
+    let late = Survey::take()?;
+    make_moves(&self::moves(&late, arguments, previous.as_deref())?, name)
+        .map_err(|error| Failure::not_undone(error.to_string()))?;
     outcome.fact(
         "result",
         match unloaded {
@@ -91,11 +91,10 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
             Unloaded::Orphan => "orphan_unloaded",
         },
     );
-    let moved = survey.defaulting_to(name).count() as u64;
-    let moved = if moved == 0 {
-        String::new()
-    } else {
-        format!(" {instead} is the default in its place in {}.", table::counted(moved, "network namespace"))
+    let moved = match moves.as_slice() {
+        [] => String::new(),
+        [(space, instead)] => format!(" The default is now {instead} in {}.", space.place_words()),
+        many => format!(" The default was moved away in {} network namespaces.", many.len()),
     };
     outcome.finish(&match unloaded {
         Unloaded::Control => format!("Took {name} out.{moved}"),
@@ -104,33 +103,52 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     })
 }
 
-/// The control to move defaults to. It must be another one that the kernel has.
-fn instead(arguments: &Arguments, previous: Option<String>) -> Result<String, Failure> {
-    let available = cc::available().map_err(Failure::failed)?;
-    let usable = |name: &str| name != arguments.name && available.iter().any(|there| there == name);
-    if let Some(chosen) = &arguments.to {
-        if usable(chosen) {
-            return Ok(chosen.clone());
-        }
-        let others: Vec<_> = available.iter().filter(|there| **there != arguments.name).cloned().collect();
-        return Err(Failure::usage(format_args!("--to {chosen}: this kernel has {}", others.join(", "))));
+/// A namespace and the default that it gets.
+type Move<'a> = (&'a Space, String);
+
+/// What to make the default, in each namespace where it is the one that goes: the wish of the user, or else the first that the kernel
+/// has, and lets this namespace have, of the default before `load --default`, cubic, bbr, and the others.
+fn moves<'a>(survey: &'a Survey, arguments: &'a Arguments, previous: Option<&str>) -> Result<Vec<Move<'a>>, Failure> {
+    let others = |names: Vec<String>| names.into_iter().filter(|there| *there != arguments.name).collect::<Vec<_>>();
+    let available = others(cc::available().map_err(Failure::failed)?);
+    let allowed = others(cc::allowed().map_err(Failure::failed)?);
+    if let Some(chosen) = &arguments.to
+        && !available.contains(chosen)
+    {
+        return Err(Failure::usage(format_args!("--to {chosen}: this kernel has {}", available.join(", "))));
     }
-    let candidates = previous.into_iter().chain(["cubic".to_owned(), "reno".to_owned()]);
-    let found = candidates.into_iter().find(|name| usable(name));
-    found.ok_or_else(|| Failure::failed("this kernel has no other congestion control"))
+    let first = std::fs::metadata("/proc/1/ns/net").map(|found| found.ino()).ok();
+    let choose = |space: &Space| {
+        // Only the first namespace may have one that is not open to all.
+        let usable = if first == Some(space.place.inode) { &available } else { &allowed };
+        let wishes = previous.into_iter().chain(["cubic", "bbr"]).map(str::to_owned).chain(usable.iter().cloned());
+        arguments.to.clone().or_else(|| wishes.into_iter().find(|name| usable.contains(name)))
+    };
+    survey
+        .defaulting_to(&arguments.name)
+        .map(|space| {
+            let instead = choose(space);
+            let nothing =
+                || Failure::failed(format_args!("{} may have no other congestion control", space.place_words()));
+            instead.map(|instead| (space, instead)).ok_or_else(nothing)
+        })
+        .collect()
 }
 
-/// Moves every default away, or none.
-fn move_defaults(survey: &Survey, name: &str, instead: &str) -> Result<(), Failure> {
-    let mut moved: Vec<&Space> = Vec::new();
-    for space in survey.defaulting_to(name) {
-        let Err(error) = space.set_default(instead) else {
-            moved.push(space);
-            continue;
-        };
-        let back = moved.iter().all(|space| space.set_default(name).is_ok());
-        let message = format!("{name} is the default in {}, and that can't be changed: {error}", space.place_words());
-        return Err(if back { Failure::failed(message) } else { Failure::not_undone(message) });
+/// Makes all of them, or none.
+fn make_moves(moves: &[Move<'_>], name: &str) -> Result<(), Failure> {
+    for (done, (space, instead)) in moves.iter().enumerate() {
+        if let Err(error) = space.set_default(instead) {
+            let message =
+                format!("{name} is the default in {}, and that can't be changed: {error}", space.place_words());
+            let back = take_back(&moves[..done], name);
+            return Err(if back { Failure::failed(message) } else { Failure::not_undone(message) });
+        }
     }
     Ok(())
+}
+
+/// Whether all of them could be taken back.
+fn take_back(moves: &[Move<'_>], name: &str) -> bool {
+    moves.iter().filter(|(space, _)| space.set_default(name).is_err()).count() == 0
 }

@@ -51,7 +51,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     });
     for space in survey.defaulting_to(name) {
         outcome.step(format!(
-            "write net.ipv4.tcp_congestion_control = {name} again in {}, which keeps the old program as default else",
+            "write net.ipv4.tcp_congestion_control = {name} again in {}: else it keeps the old program as its default",
             space.place_words()
         ));
     }

@@ -14,9 +14,11 @@ pub type ForTheRun = ();
 /// Loads our BBRv3 where a scenario uses `bbr3` and the kernel has none. It is gone with the value.
 #[cfg(feature = "bpf")]
 pub fn load_for(scenarios: &[Scenario]) -> Result<ForTheRun, Failure> {
-    let wanted = scenarios.iter().any(uses_it);
-    let there = host::cc::available().is_ok_and(|all| all.iter().any(|name| name == ::bbr3::NAME));
-    if !wanted || there {
+    if !scenarios.iter().any(uses_it) {
+        return Ok(None);
+    }
+    if host::cc::available().is_ok_and(|all| all.iter().any(|name| name == ::bbr3::NAME)) {
+        eprintln!("{}", what_is_there());
         return Ok(None);
     }
     let loaded = match ::bbr3::Loaded::ephemeral(&::bbr3::Options::default()) {
@@ -27,6 +29,23 @@ pub fn load_for(scenarios: &[Scenario]) -> Result<ForTheRun, Failure> {
     };
     eprintln!("Loaded BBRv3 as a BPF program for this run ({}); it is taken out afterwards.", ::bbr3::DRAFT);
     Ok(Some(loaded))
+}
+
+/// Which program the runs will use, in a sentence.
+#[cfg(feature = "bpf")]
+fn what_is_there() -> String {
+    // Without root bpffs can't be read; the socket tells what it can.
+    if let Ok(::bbr3::Found::Control(installed)) = ::bbr3::Installed::find(::bbr3::NAME) {
+        let about = installed.about().unwrap_or_default();
+        return format!(
+            "Using the BBRv3 that is loaded (linerate {}, profile {}).",
+            about.linerate_version, about.profile
+        );
+    }
+    match host::cc::probe_version(::bbr3::NAME) {
+        Ok(version) if version.kind != host::cc::CcKind::Bpf => format!("Using this kernel's own {version}."),
+        _ => "Using the bbr3 that another process has loaded as a BPF program.".to_owned(),
+    }
 }
 
 /// Nothing can be loaded: asking for `bbr3` is then answered like any control that the kernel does not have.

@@ -165,4 +165,25 @@ mod tests {
         assert_eq!(verifier_reason(said).as_deref(), Some("R1 invalid mem access 'scalar'"));
         assert_eq!(verifier_reason("nothing of the kind"), None);
     }
+
+    #[test]
+    fn a_refusal_of_the_verifier_is_one_sentence_and_a_log_only_its_owner_reads() {
+        use std::os::unix::fs::PermissionsExt;
+        testkit::require_root_or_skip!();
+        let kernel = Kernel::detect().unwrap();
+        // The program then reads its arguments as another kernel passes them.
+        let wrong = Kernel { four_arguments: !kernel.four_arguments, ..kernel };
+        match load(&Options::default(), wrong) {
+            Err(error @ LoadError::Refused { .. }) => {
+                let sentence = error.to_string();
+                let LoadError::Refused { reason, log } = error else { unreachable!() };
+                let text = fs::read_to_string(&log).unwrap();
+                assert!(text.contains(&reason) && !reason.is_empty(), "{reason}");
+                assert!(sentence.contains(&reason) && sentence.contains(log.to_str().unwrap()), "{sentence}");
+                assert_eq!(fs::metadata(&log).unwrap().permissions().mode() & 0o777, 0o600);
+                fs::remove_file(log).unwrap();
+            }
+            other => panic!("{other:?}"),
+        }
+    }
 }

@@ -323,6 +323,66 @@ fn without_root_it_says_what_is_needed() {
     });
 }
 
+/// Hides a part of the machine from the calling thread's mount namespace.
+fn cover(source: &str, target: &str) {
+    let arguments: &[&str] =
+        if source == "tmpfs" { &["-t", "tmpfs", "tmpfs", target] } else { &["--bind", source, target] };
+    let done = Command::new("mount").args(arguments).output().unwrap();
+    assert!(done.status.success(), "{done:?}");
+}
+
+#[test]
+fn a_kernel_without_type_information_is_named() {
+    require_root_or_skip!();
+    apart(false, || {
+        cover("tmpfs", "/sys/kernel/btf");
+        assert!(fails(4, &["load", "--name", &unique_name()]).contains("CONFIG_DEBUG_INFO_BTF"));
+        assert_eq!(bbr3::bpffs::state(), bbr3::bpffs::State::NotMounted, "what was mounted for it is unmounted");
+    });
+}
+
+#[test]
+fn a_kernel_that_interprets_bpf_is_named() {
+    require_root_or_skip!();
+    // The key is there in the first network namespace only. Nothing is loaded, so nothing needs one of its own.
+    with_private_bpffs(true, || {
+        if !Path::new("/proc/sys/net/core/bpf_jit_enable").exists() {
+            eprintln!("SKIPPED: this kernel, or this namespace, has no such key");
+            return;
+        }
+        let zero = tempfile::NamedTempFile::new().unwrap();
+        fs::write(zero.path(), "0\n").unwrap();
+        cover(zero.path().to_str().unwrap(), "/proc/sys/net/core/bpf_jit_enable");
+        assert!(fails(4, &["load", "--name", &unique_name()]).contains("bpf_jit_enable"));
+    });
+}
+
+#[test]
+fn a_system_without_a_place_for_bpffs_is_named() {
+    require_root_or_skip!();
+    apart(true, || {
+        cover("tmpfs", "/sys/fs");
+        for words in [&["load"][..], &["load", "--dry-run"]] {
+            assert!(fails(4, words).contains("no BPF file system at /sys/fs/bpf"), "{words:?}");
+        }
+    });
+}
+
+#[test]
+fn root_without_capabilities_as_in_a_container_is_told_which_are_needed() {
+    require_root_or_skip!();
+    apart(true, || {
+        let output = Command::new("setpriv")
+            .args(["--bounding-set=-all", "--inh-caps=-all", env!("CARGO_BIN_EXE_linerate")])
+            .args(["cc", "load", "--name", &unique_name()])
+            .output()
+            .unwrap();
+        let message = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(4), "{message}");
+        assert!(message.contains("CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN (a container needs them too)"), "{message}");
+    });
+}
+
 #[test]
 fn wrong_arguments_are_refused_before_anything_is_touched() {
     for (words, part) in [

@@ -4,6 +4,7 @@
  * caller owns.
  */
 #include "algorithm.h"
+#include "events.h"
 
 #define MAX_TRANSITIONS 16
 
@@ -11,8 +12,8 @@
 struct environment {
 	struct bbr3_knobs knobs;
 	struct bbr3_features features;
-	u64 random;
-	u32 scripted[2]; /* the next random numbers, before `random` is used */
+	u64 random;      /* upper half: the connection's random_seed() */
+	u32 scripted[2]; /* the next random numbers, instead of those the connection generates */
 	u32 scripted_left;
 	u32 transition_count;
 	u8 transitions[MAX_TRANSITIONS][2];
@@ -27,15 +28,17 @@ struct connection {
 
 static _Thread_local struct environment *current;
 
-/* xorshift64*, Marsaglia 2003 and Vigna 2016. */
-u32 random_u32(void)
+u32 random_seed(void)
 {
-	if (current->scripted_left)
-		return current->scripted[--current->scripted_left];
-	current->random ^= current->random >> 12;
-	current->random ^= current->random << 25;
-	current->random ^= current->random >> 27;
-	return (u32)((current->random * 0x2545F4914F6CDD1DULL) >> 32);
+	return (u32)(current->random >> 32);
+}
+
+bool is_scripted(u32 *drawn)
+{
+	if (!current->scripted_left)
+		return false;
+	*drawn = current->scripted[--current->scripted_left];
+	return true;
 }
 
 static void count(u32 what)

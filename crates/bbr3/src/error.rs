@@ -10,7 +10,7 @@ pub enum LoadError {
     #[error(transparent)]
     Knob(#[from] KnobError),
     /// A name the kernel can't register.
-    #[error("\"{0}\" can't name a congestion control: 1 to 15 letters, digits, - or _")]
+    #[error("\"{0}\" can't name a congestion control: 1 to 15 letters, digits, _ or .")]
     BadName(String),
     /// The process lacks the right to load BPF programs.
     #[error(

@@ -12,13 +12,17 @@
 //!   Loaded           a loaded program, registered until it is dropped
 //!   Installed        a loaded program that stays: pinned in bpffs
 //!   Totals, Monitor  what it tells: counters over all sockets, and one socket's state
+//!   Running, Tracer  a program that runs, whoever loaded it; its events as they happen
+//!   Event, recording what it writes while somebody reads, and files of it for replay
 //! ```
 //!
 //! Without the cargo feature `bpf` (on by default) there is neither program nor loader, and nothing but Rust is needed to build.
 
+mod events;
 mod knobs;
 mod monitor;
 pub mod raw;
+pub mod recording;
 mod totals;
 
 #[cfg(feature = "bpf")]
@@ -31,7 +35,12 @@ mod loaded;
 mod log;
 #[cfg(feature = "bpf")]
 mod object;
+#[cfg(feature = "bpf")]
+mod running;
+#[cfg(feature = "bpf")]
+mod trace;
 
+pub use events::{Event, EventError, Flow, Transition};
 pub use knobs::{KnobError, Knobs, Profile};
 pub use monitor::{Mode, Monitor, MonitorError};
 pub use totals::Totals;
@@ -42,6 +51,10 @@ pub use error::LoadError;
 pub use kernel::{Kernel, Registration};
 #[cfg(feature = "bpf")]
 pub use loaded::{Loaded, Options};
+#[cfg(feature = "bpf")]
+pub use running::{Running, RunningError};
+#[cfg(feature = "bpf")]
+pub use trace::{Filter, TraceError, Tracer};
 
 /// The name the control registers by, unless another is chosen.
 pub const NAME: &str = "bbr3";

@@ -33,6 +33,8 @@ pub(crate) struct Connection {
 unsafe extern "C" {
     #[cfg(test)]
     pub(crate) safe static bbr3_native_layout: [u32; 14];
+    #[cfg(test)]
+    pub(crate) safe static bbr3_native_event_layout: [u32; EVENT_LAYOUT];
     pub(crate) safe static bbr3_native_default_knobs: RawKnobs;
 
     pub(crate) fn bbr3_native_init(connection: *mut Connection, conn: *mut Conn);
@@ -46,6 +48,10 @@ unsafe extern "C" {
     pub(crate) safe fn bbr3_native_bytes_per_second(bw: u32, mss: u32, gain: u32, margin_percent: u32) -> u64;
     pub(crate) fn bbr3_native_inflight_at_loss(connection: *mut Connection, tx_in_flight: u32, lost: u32) -> u32;
 }
+
+/// Fields of the five structures of events, and five sizes.
+#[cfg(test)]
+const EVENT_LAYOUT: usize = 4 + 10 + 16 + 3 + 13 + 5;
 
 #[cfg(test)]
 mod tests {
@@ -72,6 +78,21 @@ mod tests {
             offset_of!(Environment, counts),
         ];
         assert_eq!(bbr3_native_layout.map(|size| size as usize), here);
+    }
+
+    #[test]
+    fn the_c_compiler_lays_events_out_as_they_are_in_rust() {
+        use bbr3::raw::{CallEvent, EventHead, FlowEvent, SnapshotEvent, TransitionEvent};
+        fn places(fields: &[bbr3::raw::Field], size: usize) -> impl Iterator<Item = u32> {
+            fields.iter().map(|field| field.offset).chain([size]).map(|place| place as u32)
+        }
+        let here: Vec<u32> = places(EventHead::FIELDS, size_of::<EventHead>())
+            .chain(places(FlowEvent::FIELDS, size_of::<FlowEvent>()))
+            .chain(places(TransitionEvent::FIELDS, size_of::<TransitionEvent>()))
+            .chain(places(SnapshotEvent::FIELDS, size_of::<SnapshotEvent>()))
+            .chain(places(CallEvent::FIELDS, size_of::<CallEvent>()))
+            .collect();
+        assert_eq!(here, bbr3_native_event_layout);
     }
 
     #[test]

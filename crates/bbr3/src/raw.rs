@@ -1,5 +1,6 @@
 //! The structures that the BPF program and Rust share, as they lie in memory: C's definition is the one in `src/bpf`, with the
-//! unit of every field. A test holds each of these, field by field, against the type information of the compiled program.
+//! unit of every field. Tests hold these against the type information of the compiled program, and those that only go through its ring
+//! buffer (which leaves no type information) against what the C compiler says in bbr3-native.
 //! Fractions are in 1/256.
 
 #![allow(missing_docs)]

@@ -1,6 +1,7 @@
 //! `linerate`: arguments in, one library call, rendering out. Only here are exit codes chosen and text printed.
 #![forbid(unsafe_code)]
 
+mod cc;
 mod exit;
 mod lab;
 mod output;
@@ -26,12 +27,16 @@ enum Command {
     /// Run experiments with this kernel's real TCP over an emulated path, in private namespaces: nothing on the host is touched
     #[command(subcommand)]
     Lab(lab::Command),
+    /// This kernel's congestion controls
+    #[command(subcommand)]
+    Cc(cc::Command),
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let result = match arguments.command {
         Command::Lab(command) => lab::run(command),
+        Command::Cc(command) => cc::run(command),
     };
     match result {
         Ok(code) => code.into(),

@@ -38,6 +38,8 @@ mod object;
 #[cfg(feature = "bpf")]
 mod running;
 #[cfg(feature = "bpf")]
+mod sockets;
+#[cfg(feature = "bpf")]
 mod trace;
 
 pub use events::{Event, EventError, Flow, Transition};
@@ -52,7 +54,9 @@ pub use kernel::{Kernel, Registration};
 #[cfg(feature = "bpf")]
 pub use loaded::{Loaded, Options};
 #[cfg(feature = "bpf")]
-pub use running::{Running, RunningError};
+pub use running::{ProgramCost, Running, RunningError};
+#[cfg(feature = "bpf")]
+pub use sockets::{Socket, sockets};
 #[cfg(feature = "bpf")]
 pub use trace::{Filter, TraceError, Tracer};
 

@@ -245,7 +245,8 @@ shared! {
     Ring = "bbr3_ring" {
         newest: u32,
         used: u32,
-        reserved: [u32; 2],
+        found: u32,
+        reserved: u32,
         entries: [RingEntry; RING_ENTRIES],
     }
 }

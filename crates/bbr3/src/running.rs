@@ -55,6 +55,17 @@ impl RunningError {
     }
 }
 
+/// What a callback has cost since statistics were switched on (`BPF_ENABLE_STATS`, or the sysctl kernel.bpf_stats_enabled).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProgramCost {
+    /// The callback, cut to 15 letters by the kernel.
+    pub name: String,
+    /// Calls.
+    pub runs: u64,
+    /// Nanoseconds in all calls, the kernel's own taking of the time included.
+    pub nanos: u64,
+}
+
 /// A BBRv3 of this crate that is registered in the kernel.
 #[derive(Debug)]
 pub struct Running {
@@ -135,6 +146,20 @@ impl Running {
         let bytes =
             map.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY).map_err(RunningError::libbpf("read the counters"))?;
         bytes.and_then(|bytes| Totals::from_bytes(&bytes)).ok_or_else(|| self.other("the counters have another layout"))
+    }
+
+    /// What its callbacks have cost.
+    pub fn cost(&self) -> Vec<ProgramCost> {
+        let options = ProgInfoQueryOptions::default().include_map_ids(true);
+        let state = self.state_map_id();
+        ProgInfoIter::with_query_opts(options)
+            .filter(|info| state.is_some_and(|state| info.map_ids.contains(&state)))
+            .map(|info| ProgramCost {
+                name: info.name.to_string_lossy().into_owned(),
+                runs: info.run_cnt,
+                nanos: info.run_time_ns,
+            })
+            .collect()
     }
 
     /// The map with every socket's state: its first 52 bytes are the [`crate::Monitor`] record. For `ss --bpf-map-id`.

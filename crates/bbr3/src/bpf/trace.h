@@ -174,8 +174,8 @@ static __noinline int write_snapshot(struct conn *c, struct bbr3_state *b, struc
 	event->state = *b;
 	event->ring.newest = ring->newest;
 	event->ring.used = ring->used;
-	event->ring.reserved[0] = 0;
-	event->ring.reserved[1] = 0;
+	event->ring.found = ring->found;
+	event->ring.reserved = 0;
 	for (int index = 0; index < RING_ENTRIES; index++)
 		event->ring.entries[index] = ring->entries[index];
 	bpf_ringbuf_submit(event, 0);

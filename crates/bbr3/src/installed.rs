@@ -1,6 +1,7 @@
 use std::io;
 
 use libbpf_rs::{Link, MapCore, MapFlags, Object};
+use zerocopy::FromBytes;
 
 use crate::bpffs::{self, Exclusive};
 use crate::generation::{self, State};
@@ -209,10 +210,9 @@ impl Installed {
     /// # Errors
     /// Where the pin can't be read, or holds the knobs of a version with others.
     pub fn knobs(&self) -> Result<RawKnobs, LoadError> {
-        self.value("rodata_knobs").ok().and_then(|value| RawKnobs::from_bytes(&value)).ok_or(LoadError::Step {
-            step: "read the program's knobs",
-            source: io::Error::other("they have another layout"),
-        })
+        self.value("rodata_knobs").ok().and_then(|value| RawKnobs::read_from_bytes(&value).ok()).ok_or(
+            LoadError::Step { step: "read the program's knobs", source: io::Error::other("they have another layout") },
+        )
     }
 
     /// The counters now.

@@ -9,6 +9,7 @@ use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{MemberAttr, Struct};
 use libbpf_rs::{AsRawLibbpf, Object, ObjectBuilder, OpenObject};
 use nix::errno::Errno;
+use zerocopy::IntoBytes;
 
 use crate::error::io_error;
 use crate::kernel::not_permitted;
@@ -41,10 +42,10 @@ pub(crate) fn check_name(name: &str) -> Result<(), LoadError> {
 /// Has the kernel verify the program and make its maps. Nothing is registered yet.
 pub(crate) fn load(options: &Options, kernel: Kernel) -> Result<Object, LoadError> {
     check_name(&options.name)?;
-    let knobs = options.knobs.to_raw()?.to_bytes();
+    let knobs = options.knobs.to_raw()?;
     let mut open = open()?;
-    write_value(&mut open, ".rodata.knobs", 0, &knobs)?;
-    write_value(&mut open, ".rodata.feature", 0, &kernel.to_bytes())?;
+    write_value(&mut open, ".rodata.knobs", 0, knobs.as_bytes())?;
+    write_value(&mut open, ".rodata.feature", 0, kernel.features().as_bytes())?;
     let (wanted, unwanted) = registration_map(kernel.registration);
     let mut name = [0; NAME_MAX];
     name[..options.name.len()].copy_from_slice(options.name.as_bytes());
@@ -149,12 +150,40 @@ fn write_new(path: &Path, text: &str) -> io::Result<()> {
 mod tests {
     use super::*;
 
+    /// Offset and name of each member of a structure in the compiled program, and its size.
+    fn in_c(name: &str) -> (usize, Vec<(usize, String)>) {
+        use libbpf_rs::HasSize as _;
+        let object = open().unwrap();
+        // SAFETY: as in offset_in_operations().
+        let btf = Btf::from_bpf_object(unsafe { object.as_libbpf_object().as_ref() }).unwrap().unwrap();
+        let found: Struct<'_> = btf.type_by_name(name).unwrap_or_else(|| panic!("the program has no struct {name}"));
+        let members = found.iter().map(|member| match member.attr {
+            MemberAttr::Normal { offset } => {
+                (offset as usize / 8, member.name.unwrap_or_default().to_string_lossy().into_owned())
+            }
+            MemberAttr::BitField { .. } => panic!("{name} has bit-fields"),
+        });
+        (found.size(), members.collect())
+    }
+
     #[test]
-    fn names_are_what_the_kernel_and_a_shell_take() {
+    fn every_structure_that_the_program_tells_of_lies_there_as_it_does_here() {
+        use crate::raw::*;
+        macro_rules! check {
+            ($($name:ident)+) => {$(
+                let here: Vec<_> = $name::FIELDS.iter().map(|field| (field.offset, field.name.to_owned())).collect();
+                assert_eq!(in_c($name::C_NAME), (size_of::<$name>(), here), "{}", $name::C_NAME);
+            )+};
+        }
+        check!(RawKnobs Features Conn Ack Sample State RingEntry Ring Reader);
+    }
+
+    #[test]
+    fn names_are_what_the_kernel_takes() {
         for good in ["bbr3", "a", "bbr3_lossy_link"] {
             assert!(check_name(good).is_ok(), "{good}");
         }
-        for bad in ["", "sixteen_letters_", "two words", "a/b", "bbr³", "bbr3-lossy", "bbr.3"] {
+        for bad in ["", "sixteen_letters_", "two words", "a/b", "bbr-3", "bbr.3", "bbr³"] {
             assert!(check_name(bad).is_err(), "{bad}");
         }
     }

@@ -39,7 +39,9 @@ static __always_inline void on_init(struct conn *c, struct bbr3_state *b, struct
 	__builtin_memset(b, 0, sizeof(*b));
 	ring->newest = 0;
 	ring->used = 0;
+	ring->found = 0;
 
+	b->random = random_seed() | 1;
 	b->mode = STARTUP;
 	b->undo_mode = NO_MODE;
 	b->ack_phase = ACKS_INIT;

@@ -18,8 +18,8 @@
 /* draft, PickProbeWait(): random, so that flows that share a path probe at different times. */
 static __always_inline void pick_probe_wait(struct bbr3_state *b)
 {
-	b->rounds_since_probe = random_below(2);
-	b->probe_wait_us = knobs.probe_wait_base_us + random_below(knobs.probe_wait_random_us);
+	b->rounds_since_probe = random_below(&b->random, 2);
+	b->probe_wait_us = knobs.probe_wait_base_us + random_below(&b->random, knobs.probe_wait_random_us);
 }
 
 /* draft, StartProbeBW_DOWN(). */

@@ -14,6 +14,8 @@ mod status;
 mod survey;
 mod table;
 #[cfg(feature = "bpf")]
+mod trace;
+#[cfg(feature = "bpf")]
 mod unload;
 #[cfg(feature = "bpf")]
 mod upgrade;
@@ -44,6 +46,9 @@ pub enum Command {
     Enable(boot::Enable),
     /// No longer load it at boot
     Disable(boot::Disable),
+    /// Print what sockets on BBRv3 do, as they do it: changes of state, bounds, losses; or record every ACK for replay
+    #[cfg(feature = "bpf")]
+    Trace(trace::Arguments),
 }
 
 /// Runs one of them.
@@ -61,6 +66,8 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
         #[cfg(feature = "bpf")]
         Command::Enable(arguments) => boot::enable(&arguments),
         Command::Disable(arguments) => boot::disable(&arguments),
+        #[cfg(feature = "bpf")]
+        Command::Trace(arguments) => trace::run(&arguments),
     }
 }
 

@@ -35,6 +35,7 @@ impl Space {
     }
 
     /// The same after "in".
+    #[cfg(feature = "bpf")]
     pub fn place_words(&self) -> String {
         match self.place.holder {
             Holder::Here => "this network namespace".to_owned(),
@@ -43,6 +44,7 @@ impl Space {
     }
 
     /// Makes `name` the default in it.
+    #[cfg(feature = "bpf")]
     pub fn set_default(&self, name: &str) -> Result<(), String> {
         let write = || host::cc::set_default_control(name).map_err(|error| error.to_string());
         inside(&self.place, write).and_then(|result| result)

@@ -26,7 +26,7 @@ fn the_monitor_record_of_every_socket_can_be_read_from_outside() {
     let [socket] = seen.as_slice() else { panic!("one socket: {seen:?}") };
     assert_eq!((socket.local.0, socket.remote.0), (ends.client_addr, ends.server_addr));
     assert_ne!(socket.monitor.mode, Mode::Startup);
-    assert!((40.0..70.0).contains(&socket.monitor.bandwidth.as_mbps_f64()), "{socket:?}");
+    assert!(socket.monitor.bandwidth.as_mbps_f64() > 10.0, "{socket:?}");
     assert_eq!(ends.client.run(|| sockets(&running)).unwrap().unwrap(), [], "the connection is closed");
 }
 

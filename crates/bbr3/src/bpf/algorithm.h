@@ -104,7 +104,7 @@ SUBPROGRAM int take_sample(struct conn *c, struct bbr3_state *b, struct bbr3_rin
 		s->is_app_limited = s->is_app_limited || is_marked_app_limited(b, s->prior_delivered);
 		expire_app_limited(b, s->prior_delivered);
 	}
-	if (s->newly_lost)
+	if (unlikely(s->newly_lost))
 		handle_losses_of_ack(c, b, ring, ack, s);
 	b->tlp_retrans_pending = false;
 	return 0;

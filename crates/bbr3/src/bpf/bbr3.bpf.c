@@ -94,7 +94,6 @@ static __always_inline struct bbr3_ring *ring_of(struct tcp_sock *tp)
 static __always_inline bool start(struct tcp_sock *tp)
 {
 	struct bbr3_state *b = bpf_sk_storage_get(&bbr3_state, tp, NULL, BPF_SK_STORAGE_GET_F_CREATE);
-	struct bbr3_call_event *event = NULL;
 	struct bbr3_ring *ring;
 	struct conn c;
 
@@ -108,11 +107,11 @@ static __always_inline bool start(struct tcp_sock *tp)
 	read_conn(tp, &c);
 	on_init(&c, b, ring);
 	b->flow = tp->inet_conn.icsk_ca_priv[1];
-	if (is_traced(tp, &c, b))
-		event = begin_call(&c, b, ring, CALL_INIT, 0, NULL);
-	if (event)
-		read_conn(tp, &event->before);
-	end_call(event, &c, b, 0);
+	if (unlikely(is_traced(tp, &c, b))) {
+		/* There was nothing before. */
+		b->recorded = reader.session;
+		end_call(tp, &c, b, &(struct call){ CALL_INIT, 0, 0 }, NULL);
+	}
 	update_monitor(&c, b);
 	write_conn(tp, &c);
 	if (tcp_to_sock(tp)->sk_pacing_status == SK_PACING_NONE)
@@ -175,10 +174,10 @@ int bbr3_release(u64 *ctx)
 /* By itself, as degraded_ack(): neither then has the other's variables on its stack. */
 static __noinline void ready_ack(struct tcp_sock *tp, const struct rate_sample *rs)
 {
-	struct bbr3_call_event *event = NULL;
 	struct bbr3_state *b = state_of(tp);
 	struct bbr3_ring *ring;
 	struct conn c;
+	bool traced;
 	struct ack ack;
 	struct sample s;
 
@@ -188,11 +187,13 @@ static __noinline void ready_ack(struct tcp_sock *tp, const struct rate_sample *
 	if (!ring)
 		return;
 	read_conn(tp, &c);
+	traced = is_traced(tp, &c, b);
 	read_ack(rs, &ack);
-	if (is_traced(tp, &c, b))
-		event = begin_call(&c, b, ring, CALL_ACK, 0, &ack);
+	if (unlikely(traced))
+		begin_call(&c, b, ring);
 	on_ack(&c, b, ring, &ack, &s);
-	end_call(event, &c, b, 0);
+	if (unlikely(traced))
+		end_call(tp, &c, b, &(struct call){ CALL_ACK, 0, 0 }, &ack);
 	write_conn(tp, &c);
 	if (b->round_start) {
 		update_monitor(&c, b);
@@ -227,9 +228,9 @@ SEC("struct_ops/bbr3_in_ack")
 int bbr3_in_ack(u64 *ctx)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)ctx[0];
-	struct bbr3_call_event *event = NULL;
 	struct bbr3_state *b;
 	struct conn c;
+	bool traced;
 
 	if (!tp->tlp_high_seq || !read_bits(tp, tlp_retrans))
 		return 0;
@@ -237,10 +238,12 @@ int bbr3_in_ack(u64 *ctx)
 	if (!b)
 		return 0;
 	read_conn(tp, &c);
-	if (is_traced(tp, &c, b))
-		event = begin_call(&c, b, ring_of(tp), CALL_IN_ACK, 0, NULL);
+	traced = is_traced(tp, &c, b);
+	if (unlikely(traced))
+		begin_call(&c, b, ring_of(tp));
 	b->tlp_retrans_pending = true;
-	end_call(event, &c, b, 0);
+	if (unlikely(traced))
+		end_call(tp, &c, b, &(struct call){ CALL_IN_ACK, 0, 0 }, NULL);
 	return 0;
 }
 
@@ -249,17 +252,19 @@ int bbr3_ssthresh(u64 *ctx)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)ctx[0];
 	struct bbr3_state *b = state_of(tp);
-	struct bbr3_call_event *event = NULL;
 	struct conn c;
+	bool traced;
 	u32 answer;
 
 	if (!b)
 		return tcp_reno_ssthresh(tcp_to_sock(tp));
 	read_conn(tp, &c);
-	if (is_traced(tp, &c, b))
-		event = begin_call(&c, b, ring_of(tp), CALL_SSTHRESH, 0, NULL);
+	traced = is_traced(tp, &c, b);
+	if (unlikely(traced))
+		begin_call(&c, b, ring_of(tp));
 	answer = on_ssthresh(&c, b);
-	end_call(event, &c, b, answer);
+	if (unlikely(traced))
+		end_call(tp, &c, b, &(struct call){ CALL_SSTHRESH, 0, answer }, NULL);
 	return answer;
 }
 
@@ -269,9 +274,9 @@ int bbr3_set_state(u64 *ctx)
 	struct tcp_sock *tp = (struct tcp_sock *)ctx[0];
 	u8 new_state = (u8)ctx[1];
 	struct bbr3_state *b = state_of(tp);
-	struct bbr3_call_event *event = NULL;
 	struct bbr3_ring *ring;
 	struct conn c;
+	bool traced;
 
 	if (!b)
 		return 0;
@@ -279,10 +284,12 @@ int bbr3_set_state(u64 *ctx)
 	if (!ring)
 		return 0;
 	read_conn(tp, &c);
-	if (is_traced(tp, &c, b))
-		event = begin_call(&c, b, ring, CALL_SET_STATE, new_state, NULL);
+	traced = is_traced(tp, &c, b);
+	if (unlikely(traced))
+		begin_call(&c, b, ring);
 	on_set_state(&c, b, ring, new_state);
-	end_call(event, &c, b, 0);
+	if (unlikely(traced))
+		end_call(tp, &c, b, &(struct call){ CALL_SET_STATE, new_state, 0 }, NULL);
 	write_conn(tp, &c);
 	return 0;
 }
@@ -292,33 +299,37 @@ int bbr3_undo_cwnd(u64 *ctx)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)ctx[0];
 	struct bbr3_state *b = state_of(tp);
-	struct bbr3_call_event *event = NULL;
 	struct conn c;
+	bool traced;
 	u32 answer;
 
 	if (!b)
 		return tcp_reno_undo_cwnd(tcp_to_sock(tp));
 	read_conn(tp, &c);
-	if (is_traced(tp, &c, b))
-		event = begin_call(&c, b, ring_of(tp), CALL_UNDO, 0, NULL);
+	traced = is_traced(tp, &c, b);
+	if (unlikely(traced))
+		begin_call(&c, b, ring_of(tp));
 	answer = on_undo(&c, b);
-	end_call(event, &c, b, answer);
+	if (unlikely(traced))
+		end_call(tp, &c, b, &(struct call){ CALL_UNDO, 0, answer }, NULL);
 	return answer;
 }
 
 static __always_inline void tx_start(struct tcp_sock *tp)
 {
 	struct bbr3_state *b = state_of(tp);
-	struct bbr3_call_event *event = NULL;
 	struct conn c;
+	bool traced;
 
 	if (!b)
 		return;
 	read_conn(tp, &c);
-	if (is_traced(tp, &c, b))
-		event = begin_call(&c, b, ring_of(tp), CALL_TX_START, 0, NULL);
+	traced = is_traced(tp, &c, b);
+	if (unlikely(traced))
+		begin_call(&c, b, ring_of(tp));
 	on_tx_start(&c, b);
-	end_call(event, &c, b, 0);
+	if (unlikely(traced))
+		end_call(tp, &c, b, &(struct call){ CALL_TX_START, 0, 0 }, NULL);
 	write_conn(tp, &c);
 }
 

@@ -79,6 +79,11 @@ typedef int64_t __s64;
 
 #endif
 
+/* For what hardly any ACK does: the compiler puts it aside, so that what every ACK does lies close together. */
+#ifndef unlikely
+#define unlikely(condition) __builtin_expect(!!(condition), 0)
+#endif
+
 typedef __u8 u8;
 typedef __u16 u16;
 typedef __u32 u32;

@@ -135,7 +135,7 @@ static __always_inline struct ring_entry *ring_find(struct bbr3_ring *ring, u32 
 {
 	u32 age = ring_age_nearby(ring, delivered);
 
-	if (age == INFINITE)
+	if (unlikely(age == INFINITE))
 		age = ring_count_after(ring, delivered, false);
 	if (age >= ring->used)
 		return NULL;

@@ -117,7 +117,7 @@ static __noinline int introduce(struct tcp_sock *tp, struct conn *c, struct bbr3
 /* At the start of each callback, so that transitions within it are known to be wanted or not. */
 static __always_inline bool is_traced(struct tcp_sock *tp, struct conn *c, struct bbr3_state *b)
 {
-	if (!somebody_reads(c))
+	if (!unlikely(somebody_reads(c)))
 		return false;
 	if (b->traced >> 1 != reader.session)
 		introduce(tp, c, b);
@@ -157,7 +157,7 @@ SUBPROGRAM int write_transition(struct conn *c, struct bbr3_state *b, u32 from, 
 
 static __always_inline void trace_transition(struct conn *c, struct bbr3_state *b, u32 from, u32 to)
 {
-	if (somebody_reads(c) && b->traced == wanted())
+	if (unlikely(somebody_reads(c)) && b->traced == wanted())
 		write_transition(c, b, from, to);
 }
 
@@ -182,52 +182,64 @@ static __noinline int write_snapshot(struct conn *c, struct bbr3_state *b, struc
 	return true;
 }
 
-/* The record of a callback that is about to run, or NULL. Give it to end_call(). */
-static __always_inline struct bbr3_call_event *begin_call(struct conn *c, struct bbr3_state *b, struct bbr3_ring *ring, u32 call,
-							  u32 argument, const struct ack *ack)
+/*
+ * Before a callback of a recorded socket: what it remembers, where a recording of it begins or goes on after a gap. `ring` may be
+ * NULL.
+ */
+static __noinline int begin_call(struct conn *c, struct bbr3_state *b, struct bbr3_ring *ring)
+{
+	if (reader.wants_calls && b->recorded != reader.session && ring && write_snapshot(c, b, ring))
+		b->recorded = reader.session;
+	return 0;
+}
+
+/* As in struct bbr3_call_event. */
+struct call {
+	u32 call;
+	u32 argument;
+	u32 answer;
+};
+
+/*
+ * After it, and before the connection is changed: all it was given and made of it. The algorithm changes four fields of `c`; their
+ * values of before are still in the socket. `ack` may be NULL. (No record is held while the algorithm runs: kernels before 6.4 lose track of it.)
+ */
+static __noinline int end_call(struct tcp_sock *tp, struct conn *c, struct bbr3_state *b, const struct call *call,
+			       const struct ack *ack)
 {
 	struct bbr3_call_event *event;
 
-	if (!reader.wants_calls)
-		return NULL;
-	if (call == CALL_INIT)
-		b->recorded = reader.session;
-	if (b->recorded != reader.session) {
-		if (!ring || !write_snapshot(c, b, ring))
-			return NULL;
-		b->recorded = reader.session;
-	}
+	if (!reader.wants_calls || b->recorded != reader.session)
+		return 0;
 	event = bpf_ringbuf_reserve(&bbr3_events, sizeof(*event), 0);
 	if (!event) {
 		/* A gap: what follows it begins with a snapshot. */
 		b->recorded = 0;
 		event_dropped();
-		return NULL;
+		return 0;
 	}
 	head(&event->event, EVENT_CALL, sizeof(*event), c, b);
-	event->call = call;
-	event->argument = argument;
+	event->call = call->call;
+	event->argument = call->argument;
+	event->answer = call->answer;
 	event->reserved = 0;
-	event->reserved_too = 0;
 	event->before = *c;
+	event->before.pacing_rate = tcp_to_sock(tp)->sk_pacing_rate;
+	event->before.cwnd = tp->snd_cwnd;
+	event->before.ssthresh = tp->snd_ssthresh;
+	event->before.app_limited = tp->app_limited;
 	if (ack)
 		event->ack = *ack;
 	else
 		__builtin_memset(&event->ack, 0, sizeof(event->ack));
-	return event;
-}
-
-static __always_inline void end_call(struct bbr3_call_event *event, struct conn *c, const struct bbr3_state *b, u32 answer)
-{
-	if (!event)
-		return;
-	event->answer = answer;
 	event->pacing_rate = c->pacing_rate;
 	event->cwnd = c->cwnd;
 	event->ssthresh = c->ssthresh;
 	event->app_limited = c->app_limited;
+	event->reserved_too = 0;
 	event->after = *b;
 	bpf_ringbuf_submit(event, 0);
+	return 0;
 }
 
 #endif

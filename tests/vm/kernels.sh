@@ -56,21 +56,27 @@ kernel_packages() { # suite, package
     done | sort -u
 }
 
+# Fetches the package list of a suite, for apt_private.
+fetch_list() { # suite
+  local suite=$1 mirror
+  mirror=$(debian_mirror)
+  [ -n "$mirror" ] || die "none of this machine's apt sources is Debian's: name a mirror in LINERATE_VM_MIRROR"
+  mkdir -p "$cache/apt/$suite"/{none,lists/partial,cache/archives/partial}
+  : >"$cache/apt/$suite/status"
+  printf 'deb [signed-by=%s target=Packages] %s %s main\n' "$keyring" "$mirror" "$suite" >"$cache/apt/$suite/sources.list"
+  say "fetching the package list of Debian's $suite (about 10 MB)"
+  quietly "$suite" apt_private "$suite" apt-get update --error-on=any
+}
+
 # Fetches and unpacks a kernel into $cache/kernels/NAME, unless it is there. Prints nothing.
 provide_kernel() { # kernel
-  local name=$1 suite dir new mirror packages
+  local name=$1 suite dir new packages
   suite=$(suite_of "$name")
   dir=$cache/kernels/$name
   if [ -e "$dir/release" ]; then return; fi
 
-  mirror=$(debian_mirror)
-  [ -n "$mirror" ] || die "none of this machine's apt sources is Debian's: name a mirror in LINERATE_VM_MIRROR"
-  mkdir -p "$cache/apt/$suite"/{none,lists/partial,cache/archives/partial} "$cache/kernels"
-  : >"$cache/apt/$suite/status"
-  printf 'deb [signed-by=%s target=Packages] %s %s main\n' "$keyring" "$mirror" "$suite" >"$cache/apt/$suite/sources.list"
-
-  say "fetching the package list of Debian's $suite (about 10 MB)"
-  quietly "$suite" apt_private "$suite" apt-get update --error-on=any
+  mkdir -p "$cache/kernels"
+  fetch_list "$suite"
   packages=$(kernel_packages "$suite" linux-image-cloud-amd64)
   [ -n "$packages" ] || die "Debian's $suite has no linux-image-cloud-amd64"
   say "fetching ${packages//$'\n'/ } (about 30 MB)"

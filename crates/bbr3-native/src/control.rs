@@ -1,4 +1,4 @@
-use bbr3::raw::RawKnobs;
+use bbr3::raw::{Features, RawKnobs};
 use bbr3::{Knobs, Mode};
 
 use crate::raw::{self, Ack, Conn, Connection, Environment, Ring, Sample, State};
@@ -39,7 +39,7 @@ pub enum Count {
 /// BBRv3 of one connection: the kernel program's own code. Every method is one of the kernel's callbacks.
 #[derive(Debug, Clone)]
 pub struct Bbr3 {
-    connection: Box<Connection>,
+    pub(crate) connection: Box<Connection>,
 }
 
 impl Bbr3 {
@@ -47,8 +47,7 @@ impl Bbr3 {
     pub fn new(knobs: RawKnobs, seed: u64) -> Self {
         let environment = Environment {
             knobs,
-            four_arguments: 1,
-            app_limited_writable: 1,
+            features: Features { cong_control_four_args: 1, app_limited_writable: 1 },
             // Never zero: the generator would stay there.
             random: seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1,
             scripted: [0; 2],
@@ -58,10 +57,7 @@ impl Bbr3 {
             counts: [0; 12],
             entries: [0; 7],
         };
-        let ring = Ring { newest: 0, used: 0, reserved: [0; 2], entries: [[0; 4]; 240] };
-        // SAFETY: all fields of State are integers or arrays of them, for which zeros are a value; init sets them.
-        let state = unsafe { std::mem::zeroed::<State>() };
-        Self { connection: Box::new(Connection { state, ring, environment }) }
+        Self { connection: Box::new(Connection { state: State::default(), ring: Ring::default(), environment }) }
     }
 
     /// The faithful BBRv3.
@@ -79,7 +75,7 @@ impl Bbr3 {
 
     /// Behaves as on kernels that do not let a program write `app_limited` (before 6.4).
     pub fn without_app_limited(mut self) -> Self {
-        self.connection.environment.app_limited_writable = 0;
+        self.connection.environment.features.app_limited_writable = 0;
         self
     }
 

@@ -10,10 +10,12 @@
 mod control;
 pub mod raw;
 mod receiver;
+mod replay;
 mod sender;
 mod world;
 
 pub use control::{Bbr3, CaState, Count};
 pub use receiver::{Receiver, Report};
+pub use replay::{Difference, Replay, Replayed};
 pub use sender::{Application, Sender, Truth};
 pub use world::{Flow, FlowConfig, World, WorldConfig};

@@ -4,6 +4,7 @@
  * caller owns.
  */
 #include "algorithm.h"
+#include "events.h"
 
 #define MAX_TRANSITIONS 16
 
@@ -11,8 +12,8 @@
 struct environment {
 	struct bbr3_knobs knobs;
 	struct bbr3_features features;
-	u64 random;
-	u32 scripted[2]; /* the next random numbers, before `random` is used */
+	u64 random;      /* upper half: the connection's random_seed() */
+	u32 scripted[2]; /* the next random numbers, instead of those the connection generates */
 	u32 scripted_left;
 	u32 transition_count;
 	u8 transitions[MAX_TRANSITIONS][2];
@@ -27,15 +28,17 @@ struct connection {
 
 static _Thread_local struct environment *current;
 
-/* xorshift64*, Marsaglia 2003 and Vigna 2016. */
-u32 random_u32(void)
+u32 random_seed(void)
 {
-	if (current->scripted_left)
-		return current->scripted[--current->scripted_left];
-	current->random ^= current->random >> 12;
-	current->random ^= current->random << 25;
-	current->random ^= current->random >> 27;
-	return (u32)((current->random * 0x2545F4914F6CDD1DULL) >> 32);
+	return (u32)(current->random >> 32);
+}
+
+bool is_scripted(u32 *drawn)
+{
+	if (!current->scripted_left)
+		return false;
+	*drawn = current->scripted[--current->scripted_left];
+	return true;
 }
 
 static void count(u32 what)
@@ -142,4 +145,29 @@ const u32 bbr3_native_layout[] = {
 	offsetof(struct bbr3_state, acks),
 	offsetof(struct bbr3_state, tlp_retrans_pending),
 	offsetof(struct environment, totals),
+};
+
+#define PLACE(type, field) offsetof(struct type, field)
+
+/* The same for every field of the events, in order, and the size of each at its end. */
+const u32 bbr3_native_event_layout[] = {
+	PLACE(bbr3_event, kind), PLACE(bbr3_event, size), PLACE(bbr3_event, flow), PLACE(bbr3_event, time_ns),
+	sizeof(struct bbr3_event),
+	PLACE(bbr3_flow_event, event), PLACE(bbr3_flow_event, cookie), PLACE(bbr3_flow_event, inode),
+	PLACE(bbr3_flow_event, netns), PLACE(bbr3_flow_event, family), PLACE(bbr3_flow_event, local_port),
+	PLACE(bbr3_flow_event, remote_port), PLACE(bbr3_flow_event, reserved), PLACE(bbr3_flow_event, local),
+	PLACE(bbr3_flow_event, remote), sizeof(struct bbr3_flow_event),
+	PLACE(bbr3_transition_event, event), PLACE(bbr3_transition_event, pacing_rate), PLACE(bbr3_transition_event, from),
+	PLACE(bbr3_transition_event, to), PLACE(bbr3_transition_event, mss), PLACE(bbr3_transition_event, bw),
+	PLACE(bbr3_transition_event, max_bw), PLACE(bbr3_transition_event, bw_lo), PLACE(bbr3_transition_event, min_rtt_us),
+	PLACE(bbr3_transition_event, in_flight), PLACE(bbr3_transition_event, cwnd), PLACE(bbr3_transition_event, inflight_hi),
+	PLACE(bbr3_transition_event, inflight_lo), PLACE(bbr3_transition_event, delivered), PLACE(bbr3_transition_event, lost),
+	PLACE(bbr3_transition_event, ca_state), sizeof(struct bbr3_transition_event),
+	PLACE(bbr3_snapshot_event, event), PLACE(bbr3_snapshot_event, state), PLACE(bbr3_snapshot_event, ring),
+	sizeof(struct bbr3_snapshot_event),
+	PLACE(bbr3_call_event, event), PLACE(bbr3_call_event, call), PLACE(bbr3_call_event, argument),
+	PLACE(bbr3_call_event, answer), PLACE(bbr3_call_event, reserved), PLACE(bbr3_call_event, before),
+	PLACE(bbr3_call_event, ack), PLACE(bbr3_call_event, pacing_rate), PLACE(bbr3_call_event, cwnd),
+	PLACE(bbr3_call_event, ssthresh), PLACE(bbr3_call_event, app_limited), PLACE(bbr3_call_event, reserved_too),
+	PLACE(bbr3_call_event, after), sizeof(struct bbr3_call_event),
 };

@@ -11,6 +11,7 @@ use libbpf_sys::{BPF_PROG_TYPE_STRUCT_OPS, bpf_insn, bpf_prog_load, bpf_prog_loa
 use nix::errno::Errno;
 
 use crate::LoadError;
+use crate::raw::Features;
 
 /// How the kernel takes a congestion control in BPF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -62,17 +63,17 @@ impl Kernel {
         })
     }
 
-    /// `struct bbr3_features` of params.h.
-    pub(crate) fn to_bytes(self) -> Vec<u8> {
-        [u32::from(self.four_arguments), u32::from(self.app_limited_writable)]
-            .iter()
-            .flat_map(|word| word.to_ne_bytes())
-            .collect()
+    /// As the program is told.
+    pub(crate) fn features(self) -> Features {
+        Features {
+            cong_control_four_args: u32::from(self.four_arguments),
+            app_limited_writable: u32::from(self.app_limited_writable),
+        }
     }
 }
 
 /// Index, type and offset in bytes of a member.
-fn member(of: &Struct<'_>, name: &str) -> Option<(usize, TypeId, u32)> {
+pub(crate) fn member(of: &Struct<'_>, name: &str) -> Option<(usize, TypeId, u32)> {
     of.iter().enumerate().find(|(_, member)| member.name == Some(OsStr::new(name))).and_then(|(index, member)| {
         match member.attr {
             MemberAttr::Normal { offset } => Some((index, member.ty, offset / 8)),

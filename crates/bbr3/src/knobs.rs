@@ -144,6 +144,29 @@ impl Knobs {
         self.to_raw().map(|_| ())
     }
 
+    /// From the program's own form: what [`Knobs::to_raw`] makes of it is the same again.
+    pub fn from_raw(raw: RawKnobs) -> Self {
+        let fraction = |parts: u32| Probability::from_ppb(parts.min(256) * (1_000_000_000 / 256));
+        let time = |micros: u32| Duration::from_micros(u64::from(micros));
+        let count = |value: u32| u8::try_from(value).unwrap_or(u8::MAX);
+        Self {
+            loss_thresh: fraction(raw.loss_thresh),
+            startup_loss_thresh: fraction(raw.startup_loss_thresh),
+            bw_lo_loss_thresh: fraction(raw.bw_lo_loss_thresh),
+            inflight_lo_loss_thresh: fraction(raw.inflight_lo_loss_thresh),
+            beta: fraction(raw.beta),
+            headroom: fraction(raw.headroom),
+            probe_wait_base: time(raw.probe_wait_base_us),
+            probe_wait_random: time(raw.probe_wait_random_us),
+            probe_max_rounds: count(raw.probe_max_rounds),
+            probe_rtt_interval: time(raw.probe_rtt_interval_us),
+            probe_rtt_duration: time(raw.probe_rtt_duration_us),
+            min_rtt_window: time(raw.min_rtt_window_us),
+            pacing_margin_percent: count(raw.pacing_margin_percent),
+            startup_full_loss_count: count(raw.startup_full_loss_count),
+        }
+    }
+
     /// In the program's own form.
     ///
     /// # Errors
@@ -208,6 +231,16 @@ mod tests {
             ..raw
         };
         assert_eq!(same, faithful);
+    }
+
+    #[test]
+    fn knobs_read_back_from_a_program_give_the_same_program() {
+        for profile in [Profile::Faithful, Profile::LossyLink] {
+            let raw = profile.knobs().to_raw().unwrap();
+            assert_eq!(Knobs::from_raw(raw).to_raw().unwrap(), raw);
+        }
+        let raw = RawKnobs { beta: 255, headroom: 1, ..Knobs::default().to_raw().unwrap() };
+        assert_eq!(Knobs::from_raw(raw).to_raw().unwrap(), raw);
     }
 
     #[test]

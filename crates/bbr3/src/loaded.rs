@@ -1,11 +1,9 @@
 use std::io;
 
 use libbpf_rs::{Link, MapCore, MapFlags, Object};
-use nix::errno::Errno;
 
-use crate::error::io_error;
-use crate::kernel::{Registration, has_module};
-use crate::{Kernel, Knobs, LoadError, NAME, Totals, log, object};
+use crate::register::{refuse_taken_name, register};
+use crate::{Kernel, Knobs, LoadError, NAME, Totals, object};
 
 /// What to load, and by which name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,34 +67,4 @@ impl Loaded {
             source: io::Error::other("they have another layout"),
         })
     }
-}
-
-fn register(object: &mut Object, registration: Registration, name: &str) -> Result<Link, LoadError> {
-    let (wanted, _) = object::registration_map(registration);
-    let mut map = object.maps_mut().find(|map| map.name() == wanted).ok_or_else(|| LoadError::Step {
-        step: "register the congestion control",
-        source: io::Error::other("the program has no such map"),
-    })?;
-    let (link, _) = log::listen(|| map.attach_struct_ops());
-    link.map_err(|error| {
-        let source = io_error(&error);
-        if source.raw_os_error() == Some(Errno::EEXIST as i32) {
-            return LoadError::AlreadyLoaded(name.to_owned());
-        }
-        LoadError::Step { step: "register the congestion control", source }
-    })
-}
-
-/// The control `name` must be neither loaded nor loadable from the kernel itself.
-fn refuse_taken_name(name: &str) -> Result<(), LoadError> {
-    object::check_name(name)?;
-    let available = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")
-        .map_err(LoadError::step("read net.ipv4.tcp_available_congestion_control"))?;
-    if has_module(name).map_err(LoadError::step("look for kernel modules"))? {
-        return Err(LoadError::NameIsModules(name.to_owned()));
-    }
-    if available.split_whitespace().any(|taken| taken == name) {
-        return Err(LoadError::AlreadyLoaded(name.to_owned()));
-    }
-    Ok(())
 }

@@ -3,12 +3,13 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{MemberAttr, Struct};
 use libbpf_rs::{AsRawLibbpf, Object, ObjectBuilder, OpenObject};
 use nix::errno::Errno;
+use zerocopy::IntoBytes;
 
 use crate::error::io_error;
 use crate::kernel::not_permitted;
@@ -28,11 +29,10 @@ pub(crate) fn registration_map(registration: Registration) -> (&'static str, &'s
     }
 }
 
-/// Whether the kernel takes it as the name of a congestion control that is a BPF program: `bpf_obj_name_cpy` of kernel/bpf/syscall.c
-/// allows letters, digits, `_` and `.`, and answers EINVAL otherwise.
+/// Whether the kernel takes it as the name of a congestion control in BPF: `bpf_obj_name_cpy` allows a dot too, bpffs does not.
 pub(crate) fn check_name(name: &str) -> Result<(), LoadError> {
     let fits = !name.is_empty() && name.len() < NAME_MAX;
-    if fits && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'.') {
+    if fits && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
         Ok(())
     } else {
         Err(LoadError::BadName(name.to_owned()))
@@ -42,10 +42,10 @@ pub(crate) fn check_name(name: &str) -> Result<(), LoadError> {
 /// Has the kernel verify the program and make its maps. Nothing is registered yet.
 pub(crate) fn load(options: &Options, kernel: Kernel) -> Result<Object, LoadError> {
     check_name(&options.name)?;
-    let knobs = options.knobs.to_raw()?.to_bytes();
+    let knobs = options.knobs.to_raw()?;
     let mut open = open()?;
-    write_value(&mut open, ".rodata.knobs", 0, &knobs)?;
-    write_value(&mut open, ".rodata.feature", 0, &kernel.to_bytes())?;
+    write_value(&mut open, ".rodata.knobs", 0, knobs.as_bytes())?;
+    write_value(&mut open, ".rodata.feature", 0, kernel.features().as_bytes())?;
     let (wanted, unwanted) = registration_map(kernel.registration);
     let mut name = [0; NAME_MAX];
     name[..options.name.len()].copy_from_slice(options.name.as_bytes());
@@ -126,24 +126,64 @@ fn verifier_reason(said: &str) -> Option<String> {
 
 /// A file only its owner reads, for the log names kernel addresses.
 fn save_log(said: &str) -> io::Result<PathBuf> {
+    let name = format!("linerate-bbr3-verifier-{}.log", std::process::id());
+    // Early at boot the file system of /tmp is not writable yet.
+    let folders = [std::env::temp_dir(), PathBuf::from("/run")];
+    let mut result = Err(io::ErrorKind::NotFound.into());
+    for path in folders.map(|folder| folder.join(&name)) {
+        result = write_new(&path, said).map(|()| path);
+        if result.is_ok() {
+            break;
+        }
+    }
+    result
+}
+
+fn write_new(path: &Path, text: &str) -> io::Result<()> {
     use std::os::unix::fs::OpenOptionsExt;
-    let path = std::env::temp_dir().join(format!("linerate-bbr3-verifier-{}.log", std::process::id()));
-    let _ = fs::remove_file(&path);
-    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
-    io::Write::write_all(&mut file, said.as_bytes())?;
-    Ok(path)
+    let _ = fs::remove_file(path);
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    io::Write::write_all(&mut file, text.as_bytes())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Offset and name of each member of a structure in the compiled program, and its size.
+    fn in_c(name: &str) -> (usize, Vec<(usize, String)>) {
+        use libbpf_rs::HasSize as _;
+        let object = open().unwrap();
+        // SAFETY: as in offset_in_operations().
+        let btf = Btf::from_bpf_object(unsafe { object.as_libbpf_object().as_ref() }).unwrap().unwrap();
+        let found: Struct<'_> = btf.type_by_name(name).unwrap_or_else(|| panic!("the program has no struct {name}"));
+        let members = found.iter().map(|member| match member.attr {
+            MemberAttr::Normal { offset } => {
+                (offset as usize / 8, member.name.unwrap_or_default().to_string_lossy().into_owned())
+            }
+            MemberAttr::BitField { .. } => panic!("{name} has bit-fields"),
+        });
+        (found.size(), members.collect())
+    }
+
     #[test]
-    fn names_are_what_the_kernel_and_a_shell_take() {
-        for good in ["bbr3", "a", "bbr3_lossy.link"] {
+    fn every_structure_that_the_program_tells_of_lies_there_as_it_does_here() {
+        use crate::raw::*;
+        macro_rules! check {
+            ($($name:ident)+) => {$(
+                let here: Vec<_> = $name::FIELDS.iter().map(|field| (field.offset, field.name.to_owned())).collect();
+                assert_eq!(in_c($name::C_NAME), (size_of::<$name>(), here), "{}", $name::C_NAME);
+            )+};
+        }
+        check!(RawKnobs Features Conn Ack Sample State RingEntry Ring Reader);
+    }
+
+    #[test]
+    fn names_are_what_the_kernel_takes() {
+        for good in ["bbr3", "a", "bbr3_lossy_link"] {
             assert!(check_name(good).is_ok(), "{good}");
         }
-        for bad in ["", "sixteen_letters_", "two words", "a/b", "bbr³", "bbr3-lossy"] {
+        for bad in ["", "sixteen_letters_", "two words", "a/b", "bbr-3", "bbr.3", "bbr³"] {
             assert!(check_name(bad).is_err(), "{bad}");
         }
     }
@@ -153,5 +193,26 @@ mod tests {
         let said = "libbpf: -- BEGIN PROG LOAD LOG --\n0: (b7) r0 = 0\nR1 invalid mem access 'scalar'\nprocessed 7 insns (limit 1000000)\n";
         assert_eq!(verifier_reason(said).as_deref(), Some("R1 invalid mem access 'scalar'"));
         assert_eq!(verifier_reason("nothing of the kind"), None);
+    }
+
+    #[test]
+    fn a_refusal_of_the_verifier_is_one_sentence_and_a_log_only_its_owner_reads() {
+        use std::os::unix::fs::PermissionsExt;
+        testkit::require_root_or_skip!();
+        let kernel = Kernel::detect().unwrap();
+        // The program then reads its arguments as another kernel passes them.
+        let wrong = Kernel { four_arguments: !kernel.four_arguments, ..kernel };
+        match load(&Options::default(), wrong) {
+            Err(error @ LoadError::Refused { .. }) => {
+                let sentence = error.to_string();
+                let LoadError::Refused { reason, log } = error else { unreachable!() };
+                let text = fs::read_to_string(&log).unwrap();
+                assert!(text.contains(&reason) && !reason.is_empty(), "{reason}");
+                assert!(sentence.contains(&reason) && sentence.contains(log.to_str().unwrap()), "{sentence}");
+                assert_eq!(fs::metadata(&log).unwrap().permissions().mode() & 0o777, 0o600);
+                fs::remove_file(log).unwrap();
+            }
+            other => panic!("{other:?}"),
+        }
     }
 }

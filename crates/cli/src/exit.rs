@@ -12,8 +12,12 @@ pub enum Exit {
     Found = 1,
     /// The command line or a file given by the user is wrong.
     Usage = 2,
+    /// Refused, because it would put something at risk.
+    Refused = 3,
     /// Failed, and nothing is left behind.
     Failed = 4,
+    /// Failed, and something is not as it was before.
+    NotUndone = 5,
 }
 
 impl From<Exit> for ExitCode {
@@ -34,6 +38,17 @@ impl Failure {
     /// Wrong input: exit code 2.
     pub fn usage(message: impl fmt::Display) -> Self {
         Self { code: Exit::Usage, message: message.to_string() }
+    }
+
+    /// Not done, because it would put something at risk: exit code 3.
+    pub fn refused(message: impl fmt::Display) -> Self {
+        Self { code: Exit::Refused, message: message.to_string() }
+    }
+
+    /// Something broke half way and could not be put back: exit code 5.
+    #[cfg_attr(not(feature = "bpf"), allow(dead_code))]
+    pub fn not_undone(message: impl fmt::Display) -> Self {
+        Self { code: Exit::NotUndone, message: message.to_string() }
     }
 
     /// The system refused or something broke: exit code 4.

@@ -1,6 +1,7 @@
 //! `linerate`: arguments in, one library call, rendering out. Only here are exit codes chosen and text printed.
 #![forbid(unsafe_code)]
 
+mod cc;
 mod exit;
 mod lab;
 mod output;
@@ -10,10 +11,10 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Takes a stock Linux host to line rate on real paths, with evidence. So far: the lab, which measures.
+/// Takes a stock Linux host to line rate on real paths, with evidence. So far: the lab, which measures, and BBRv3 for stock kernels.
 ///
-/// Exit codes: 0 done or clean; 1 found something (a difference, an invalid or partial run); 2 usage;
-/// 4 failed, nothing left behind; 130 ended by a second Ctrl-C.
+/// Exit codes: 0 done or clean; 1 found something (a difference, an invalid or partial run); 2 usage; 3 refused for safety;
+/// 4 failed, nothing left behind; 5 failed, not undone; 130 ended by a second Ctrl-C.
 #[derive(Parser)]
 #[command(name = "linerate", version, max_term_width = 100)]
 struct Arguments {
@@ -26,12 +27,16 @@ enum Command {
     /// Run experiments with this kernel's real TCP over an emulated path, in private namespaces: nothing on the host is touched
     #[command(subcommand)]
     Lab(lab::Command),
+    /// Congestion controls of this kernel: which there really are, who uses them, and BBRv3 where the kernel has none
+    #[command(subcommand)]
+    Cc(cc::Command),
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let result = match arguments.command {
         Command::Lab(command) => lab::run(command),
+        Command::Cc(command) => cc::run(command),
     };
     match result {
         Ok(code) => code.into(),

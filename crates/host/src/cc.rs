@@ -1,6 +1,7 @@
 //! Congestion controls of the running kernel, told apart by what they do rather than by name.
 
 use std::fmt;
+use std::fs;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -86,6 +87,8 @@ impl fmt::Display for CcVersion {
 fn kind_of(name: &str, bbr_version: Option<u8>, info_length: usize, has_module: bool) -> CcKind {
     match bbr_version {
         Some(version) => CcKind::Bbr(version),
+        // Every BBR of a kernel shows its state.
+        None if name == "bbr" && info_length == 0 => CcKind::Bpf,
         None if info_length > 0 || has_module || MAINLINE.contains(&name) => CcKind::Kernel,
         None => CcKind::Bpf,
     }
@@ -113,6 +116,64 @@ pub fn allowed() -> Result<Vec<String>, SysctlError> {
 /// Where the sysctl can't be read.
 pub fn default_control() -> Result<String, SysctlError> {
     sysctl::read("net.ipv4.tcp_congestion_control")
+}
+
+/// Makes `name` the control of new sockets in the calling thread's namespace. Where it is the default already, this still matters: the
+/// kernel looks the name up again, and a control that was replaced since is then taken in its new form (`tcp_set_default_congestion_control`,
+/// net/ipv4/tcp_cong.c).
+///
+/// # Errors
+/// Where the kernel has none of that name, or does not let this namespace use it.
+pub fn set_default_control(name: &str) -> Result<(), SysctlError> {
+    sysctl::write("net.ipv4.tcp_congestion_control", name).map(drop)
+}
+
+/// Names that modules of this kernel may bring: `tcp_NAME.ko` in modules.dep(5), sorted. Which of them are loaded is not asked.
+///
+/// # Errors
+/// Where the kernel's release can't be read. A kernel without modules has none.
+pub fn in_modules() -> io::Result<Vec<String>> {
+    let mut names: Vec<String> = read_module_list("modules.dep")?.lines().filter_map(control_of_module).collect();
+    names.sort();
+    names.dedup();
+    Ok(names)
+}
+
+/// Whether the kernel itself has a control of this name: built in, or in a module, loaded or not.
+///
+/// # Errors
+/// Where the kernel's release can't be read.
+pub fn is_kernels_own(name: &str) -> io::Result<bool> {
+    if MAINLINE.contains(&name) && available().is_ok_and(|all| all.iter().any(|there| there == name)) {
+        return Ok(true);
+    }
+    let built_in = read_module_list("modules.builtin")?;
+    Ok(in_modules()?.iter().any(|there| there == name)
+        || built_in.lines().filter_map(control_of_module).any(|there| there == name))
+}
+
+/// Whether the control is a module that is loaded.
+pub fn is_loaded_module(name: &str) -> bool {
+    Path::new("/sys/module").join(format!("tcp_{name}")).join("initstate").exists()
+}
+
+fn read_module_list(list: &str) -> io::Result<String> {
+    let uname = nix::sys::utsname::uname().map_err(io::Error::from)?;
+    Ok(fs::read_to_string(Path::new("/lib/modules").join(uname.release()).join(list)).unwrap_or_default())
+}
+
+/// Modules named `tcp_…` that are no congestion control.
+const OTHER_TCP_MODULES: [&str; 3] = ["diag", "probe", "sigpool"];
+
+/// The control in a line of modules.dep or modules.builtin (`kernel/net/ipv4/tcp_bbr.ko.xz: …`).
+fn control_of_module(line: &str) -> Option<String> {
+    let path = Path::new(line.split(':').next()?);
+    let of_kernel = path.starts_with("kernel");
+    if of_kernel && !path.parent()?.ends_with("net/ipv4") {
+        return None;
+    }
+    let name = path.file_name()?.to_str()?.split(".ko").next()?.strip_prefix("tcp_")?;
+    (!OTHER_TCP_MODULES.contains(&name)).then(|| name.to_owned())
 }
 
 fn names(key: &str) -> Result<Vec<String>, SysctlError> {
@@ -143,6 +204,20 @@ mod tests {
         assert_eq!(kind_of("vegas", None, 16, false), CcKind::Kernel);
         assert_eq!(kind_of("brutal", None, 0, true), CcKind::Kernel);
         assert_eq!(kind_of("bbr3", None, 0, false), CcKind::Bpf);
+        assert_eq!(kind_of("bbr", None, 0, true), CcKind::Bpf);
+    }
+
+    #[test]
+    fn controls_are_told_from_other_modules_by_folder_and_name() {
+        let control = |line: &str| control_of_module(line);
+        assert_eq!(control("kernel/net/ipv4/tcp_bbr.ko.xz: kernel/x.ko").as_deref(), Some("bbr"));
+        assert_eq!(control("kernel/net/ipv4/tcp_dctcp.ko").as_deref(), Some("dctcp"));
+        assert_eq!(control("updates/dkms/tcp_brutal.ko.zst:").as_deref(), Some("brutal"));
+        for other in
+            ["kernel/net/ipv4/tcp_diag.ko:", "kernel/drivers/x/tcp_thing.ko:", "kernel/net/ipv4/udp_diag.ko:", ""]
+        {
+            assert_eq!(control(other), None, "{other}");
+        }
     }
 
     #[test]

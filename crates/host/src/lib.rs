@@ -5,6 +5,7 @@
 //! | [`clock`] | the one time base of an experiment, on `CLOCK_MONOTONIC` |
 //! | [`userns`] | becoming root in a user namespace where the process is not root already |
 //! | [`netns`] | unnamed network namespaces that vanish with the process |
+//! | [`everywhere`] | every network namespace of the machine |
 //! | [`link`], [`route`] | the few things an experiment sets by netlink |
 //! | [`sysctl`] | one key of `/proc/sys`, read and written for the calling thread's namespace |
 //! | [`tcp`] | what a TCP socket tells about itself, and its congestion control |
@@ -14,6 +15,7 @@
 
 pub mod cc;
 pub mod clock;
+pub mod everywhere;
 pub mod link;
 pub mod netns;
 pub mod route;

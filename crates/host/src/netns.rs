@@ -10,6 +10,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::panic::resume_unwind;
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
@@ -45,6 +46,9 @@ pub enum NetNsError {
     },
 }
 
+/// `_IO(NSIO, 0x3)` of linux/nsfs.h.
+const NS_GET_NSTYPE: libc::Ioctl = 0xb703;
+
 fn step(step: &'static str) -> impl FnOnce(io::Error) -> NetNsError {
     move |source| NetNsError::Step { step, source }
 }
@@ -70,6 +74,21 @@ impl NetNs {
     /// The namespace that the calling thread is in.
     pub fn current() -> Result<Self, NetNsError> {
         let file = File::open("/proc/thread-self/ns/net").map_err(step("open /proc/thread-self/ns/net"))?;
+        Ok(Self { fd: Arc::new(file.into()) })
+    }
+
+    /// Opens a namespace by a path: `/proc/PID/ns/net`, `/run/netns/NAME`.
+    ///
+    /// # Errors
+    /// What open(2) says; `InvalidInput` where the file is no network namespace.
+    pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
+        let file = File::open(path)?;
+        // ioctl_ns(2)
+        // SAFETY: NS_GET_NSTYPE takes no argument and touches no memory of ours; the descriptor is open.
+        let kind = unsafe { libc::ioctl(file.as_raw_fd(), NS_GET_NSTYPE) };
+        if kind != libc::CLONE_NEWNET {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
         Ok(Self { fd: Arc::new(file.into()) })
     }
 

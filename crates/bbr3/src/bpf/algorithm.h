@@ -39,7 +39,9 @@ static __always_inline void on_init(struct conn *c, struct bbr3_state *b, struct
 	__builtin_memset(b, 0, sizeof(*b));
 	ring->newest = 0;
 	ring->used = 0;
+	ring->found = 0;
 
+	b->random = random_seed() | 1;
 	b->mode = STARTUP;
 	b->undo_mode = NO_MODE;
 	b->ack_phase = ACKS_INIT;
@@ -102,7 +104,7 @@ SUBPROGRAM int take_sample(struct conn *c, struct bbr3_state *b, struct bbr3_rin
 		s->is_app_limited = s->is_app_limited || is_marked_app_limited(b, s->prior_delivered);
 		expire_app_limited(b, s->prior_delivered);
 	}
-	if (s->newly_lost)
+	if (unlikely(s->newly_lost))
 		handle_losses_of_ack(c, b, ring, ack, s);
 	b->tlp_retrans_pending = false;
 	return 0;

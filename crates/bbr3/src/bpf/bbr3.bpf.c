@@ -4,6 +4,7 @@
  */
 #include "algorithm.h"
 #include "kernel.h"
+#include "trace.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
@@ -56,7 +57,7 @@ struct bbr3_totals totals;
 #define SOCKET_NEW 0
 #define SOCKET_READY 1
 #define SOCKET_DEGRADED 2
-/* ACKs between two attempts to get storage after all. Upper half of icsk_ca_priv[0]. */
+/* ACKs between two attempts to get storage after all. Upper half of icsk_ca_priv[0]. icsk_ca_priv[1] is the socket's number. */
 #define RETRY_ACKS 64
 
 static __always_inline void count(u32 what)
@@ -69,6 +70,7 @@ static __always_inline void report_transition(struct conn *c, struct bbr3_state 
 {
 	if (to < NO_MODE)
 		__sync_fetch_and_add(&totals.transitions[to], 1);
+	trace_transition(c, b, from, to);
 }
 
 static __always_inline u32 socket_status(struct tcp_sock *tp)
@@ -104,6 +106,12 @@ static __always_inline bool start(struct tcp_sock *tp)
 	}
 	read_conn(tp, &c);
 	on_init(&c, b, ring);
+	b->flow = tp->inet_conn.icsk_ca_priv[1];
+	if (unlikely(is_traced(tp, &c, b))) {
+		/* There was nothing before. */
+		b->recorded = reader.session;
+		end_call(tp, &c, b, &(struct call){ CALL_INIT, 0, 0 }, NULL);
+	}
 	update_monitor(&c, b);
 	write_conn(tp, &c);
 	if (tcp_to_sock(tp)->sk_pacing_status == SK_PACING_NONE)
@@ -135,7 +143,7 @@ int bbr3_init(u64 *ctx)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)ctx[0];
 
-	count(COUNT_INIT);
+	tp->inet_conn.icsk_ca_priv[1] = __sync_fetch_and_add(&totals.counts[COUNT_INIT], 1) + 1;
 	if (!start(tp)) {
 		tp->inet_conn.icsk_ca_priv[0] = SOCKET_DEGRADED;
 		count(COUNT_DEGRADED);
@@ -148,13 +156,50 @@ int bbr3_release(u64 *ctx)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)ctx[0];
 	struct bbr3_state *b = state_of(tp);
+	struct conn c;
 
-	count(COUNT_RELEASE);
-	if (b)
+	/* Older kernels (6.12, not 6.18) release sockets too that init never saw: listeners, and those that never connected. */
+	if (socket_status(tp) != SOCKET_NEW)
+		count(COUNT_RELEASE);
+	if (b) {
 		__sync_fetch_and_add(&totals.counts[COUNT_ACK], b->acks);
+		read_conn(tp, &c);
+		trace_transition(&c, b, b->mode, NO_MODE);
+	}
 	bpf_sk_storage_delete(&bbr3_ring, tp);
 	bpf_sk_storage_delete(&bbr3_state, tp);
 	return 0;
+}
+
+/* By itself, as degraded_ack(): neither then has the other's variables on its stack. */
+static __noinline void ready_ack(struct tcp_sock *tp, const struct rate_sample *rs)
+{
+	struct bbr3_state *b = state_of(tp);
+	struct bbr3_ring *ring;
+	struct conn c;
+	bool traced;
+	struct ack ack;
+	struct sample s;
+
+	if (!b)
+		return;
+	ring = ring_of(tp);
+	if (!ring)
+		return;
+	read_conn(tp, &c);
+	traced = is_traced(tp, &c, b);
+	read_ack(rs, &ack);
+	if (unlikely(traced))
+		begin_call(&c, b, ring);
+	on_ack(&c, b, ring, &ack, &s);
+	if (unlikely(traced))
+		end_call(tp, &c, b, &(struct call){ CALL_ACK, 0, 0 }, &ack);
+	write_conn(tp, &c);
+	if (b->round_start) {
+		update_monitor(&c, b);
+		__sync_fetch_and_add(&totals.counts[COUNT_ACK], b->acks);
+		b->acks = 0;
+	}
 }
 
 SEC("struct_ops/bbr3_cong_control")
@@ -162,12 +207,7 @@ int bbr3_cong_control(u64 *ctx)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)ctx[0];
 	const struct rate_sample *rs;
-	struct bbr3_state *b;
-	struct bbr3_ring *ring;
 	u32 status = socket_status(tp);
-	struct conn c;
-	struct ack ack;
-	struct sample s;
 
 	/* The barriers keep the compiler from merging the loads into arithmetic on ctx, which the verifier refuses. */
 	if (features.cong_control_four_args) {
@@ -177,27 +217,10 @@ int bbr3_cong_control(u64 *ctx)
 		rs = (const struct rate_sample *)ctx[1];
 		barrier_var(rs);
 	}
-	if (status == SOCKET_NEW)
-		return 0;
-	if (status == SOCKET_DEGRADED) {
+	if (status == SOCKET_READY)
+		ready_ack(tp, rs);
+	else if (status == SOCKET_DEGRADED)
 		degraded_ack(tp, rs);
-		return 0;
-	}
-	b = state_of(tp);
-	if (!b)
-		return 0;
-	ring = ring_of(tp);
-	if (!ring)
-		return 0;
-	read_conn(tp, &c);
-	read_ack(rs, &ack);
-	on_ack(&c, b, ring, &ack, &s);
-	write_conn(tp, &c);
-	if (b->round_start) {
-		update_monitor(&c, b);
-		__sync_fetch_and_add(&totals.counts[COUNT_ACK], b->acks);
-		b->acks = 0;
-	}
 	return 0;
 }
 
@@ -206,12 +229,21 @@ int bbr3_in_ack(u64 *ctx)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)ctx[0];
 	struct bbr3_state *b;
+	struct conn c;
+	bool traced;
 
 	if (!tp->tlp_high_seq || !read_bits(tp, tlp_retrans))
 		return 0;
 	b = state_of(tp);
-	if (b)
-		b->tlp_retrans_pending = true;
+	if (!b)
+		return 0;
+	read_conn(tp, &c);
+	traced = is_traced(tp, &c, b);
+	if (unlikely(traced))
+		begin_call(&c, b, ring_of(tp));
+	b->tlp_retrans_pending = true;
+	if (unlikely(traced))
+		end_call(tp, &c, b, &(struct call){ CALL_IN_ACK, 0, 0 }, NULL);
 	return 0;
 }
 
@@ -221,11 +253,19 @@ int bbr3_ssthresh(u64 *ctx)
 	struct tcp_sock *tp = (struct tcp_sock *)ctx[0];
 	struct bbr3_state *b = state_of(tp);
 	struct conn c;
+	bool traced;
+	u32 answer;
 
 	if (!b)
 		return tcp_reno_ssthresh(tcp_to_sock(tp));
 	read_conn(tp, &c);
-	return on_ssthresh(&c, b);
+	traced = is_traced(tp, &c, b);
+	if (unlikely(traced))
+		begin_call(&c, b, ring_of(tp));
+	answer = on_ssthresh(&c, b);
+	if (unlikely(traced))
+		end_call(tp, &c, b, &(struct call){ CALL_SSTHRESH, 0, answer }, NULL);
+	return answer;
 }
 
 SEC("struct_ops/bbr3_set_state")
@@ -236,6 +276,7 @@ int bbr3_set_state(u64 *ctx)
 	struct bbr3_state *b = state_of(tp);
 	struct bbr3_ring *ring;
 	struct conn c;
+	bool traced;
 
 	if (!b)
 		return 0;
@@ -243,7 +284,12 @@ int bbr3_set_state(u64 *ctx)
 	if (!ring)
 		return 0;
 	read_conn(tp, &c);
+	traced = is_traced(tp, &c, b);
+	if (unlikely(traced))
+		begin_call(&c, b, ring);
 	on_set_state(&c, b, ring, new_state);
+	if (unlikely(traced))
+		end_call(tp, &c, b, &(struct call){ CALL_SET_STATE, new_state, 0 }, NULL);
 	write_conn(tp, &c);
 	return 0;
 }
@@ -254,22 +300,36 @@ int bbr3_undo_cwnd(u64 *ctx)
 	struct tcp_sock *tp = (struct tcp_sock *)ctx[0];
 	struct bbr3_state *b = state_of(tp);
 	struct conn c;
+	bool traced;
+	u32 answer;
 
 	if (!b)
 		return tcp_reno_undo_cwnd(tcp_to_sock(tp));
 	read_conn(tp, &c);
-	return on_undo(&c, b);
+	traced = is_traced(tp, &c, b);
+	if (unlikely(traced))
+		begin_call(&c, b, ring_of(tp));
+	answer = on_undo(&c, b);
+	if (unlikely(traced))
+		end_call(tp, &c, b, &(struct call){ CALL_UNDO, 0, answer }, NULL);
+	return answer;
 }
 
 static __always_inline void tx_start(struct tcp_sock *tp)
 {
 	struct bbr3_state *b = state_of(tp);
 	struct conn c;
+	bool traced;
 
 	if (!b)
 		return;
 	read_conn(tp, &c);
+	traced = is_traced(tp, &c, b);
+	if (unlikely(traced))
+		begin_call(&c, b, ring_of(tp));
 	on_tx_start(&c, b);
+	if (unlikely(traced))
+		end_call(tp, &c, b, &(struct call){ CALL_TX_START, 0, 0 }, NULL);
 	write_conn(tp, &c);
 }
 

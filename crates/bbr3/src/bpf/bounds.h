@@ -95,7 +95,7 @@ static __always_inline void update_congestion_signals(struct conn *c, struct bbr
 	update_max_bw(b, s);
 	if (s->ack_losses)
 		b->loss_in_round = true;
-	if (!b->loss_round_start)
+	if (!unlikely(b->loss_round_start))
 		return;
 	adapt_lower_bounds(c, b, s);
 	b->loss_in_round = false;

@@ -35,8 +35,36 @@ typedef struct refcount_struct {
 
 struct in6_addr {
 	union {
-		u8 u6_addr8[16];
+		u32 u6_addr32[4];
 	} in6_u;
+};
+
+struct ns_common {
+	u32 inum;
+};
+
+struct net {
+	struct ns_common ns;
+};
+
+typedef struct {
+	struct net *net;
+} possible_net_t;
+
+typedef struct {
+	s64 counter;
+} atomic64_t;
+
+struct inode {
+	unsigned long i_ino;
+};
+
+struct file {
+	struct inode *f_inode;
+};
+
+struct socket {
+	struct file *file;
 };
 
 struct sock_common {
@@ -47,11 +75,14 @@ struct sock_common {
 	unsigned short skc_family;
 	struct in6_addr skc_v6_daddr;
 	struct in6_addr skc_v6_rcv_saddr;
+	possible_net_t skc_net;
+	atomic64_t skc_cookie;
 };
 
 struct sock {
 	struct sock_common __sk_common;
 	refcount_t sk_wmem_alloc; /* bytes in the qdisc and the device, plus one */
+	struct socket *sk_socket; /* NULL: not accepted yet, or closed by its process */
 	u32 sk_pacing_status;
 	unsigned long sk_pacing_rate;
 	unsigned long sk_max_pacing_rate;

@@ -79,6 +79,11 @@ typedef int64_t __s64;
 
 #endif
 
+/* For what hardly any ACK does: the compiler puts it aside, so that what every ACK does lies close together. */
+#ifndef unlikely
+#define unlikely(condition) __builtin_expect(!!(condition), 0)
+#endif
+
 typedef __u8 u8;
 typedef __u16 u16;
 typedef __u32 u32;
@@ -135,20 +140,34 @@ static __always_inline u32 scale(u32 value, u32 fraction)
 	return (u32)(((u64)value * fraction) >> UNIT_SHIFT);
 }
 
+/* Where a connection's random numbers begin; and, in tests, what to draw instead of the next. */
 #ifdef __bpf__
-static __always_inline u32 random_u32(void)
+static __always_inline u32 random_seed(void)
 {
 	return bpf_get_prandom_u32();
 }
+static __always_inline bool is_scripted(u32 *drawn)
+{
+	return false;
+}
 #else
-/* Drawn by the test, so that a run can be repeated. */
-u32 random_u32(void);
+u32 random_seed(void);
+bool is_scripted(u32 *drawn);
 #endif
 
-/* Uniform in [0, ceiling). */
-static __always_inline u32 random_below(u32 ceiling)
+/* Uniform in [0, ceiling): Marsaglia's xorshift, whose state belongs to the connection, so that what it did can be repeated. */
+static __always_inline u32 random_below(u32 *generator, u32 ceiling)
 {
-	return (u32)(((u64)random_u32() * ceiling) >> 32);
+	u32 drawn;
+
+	if (!is_scripted(&drawn)) {
+		drawn = *generator;
+		drawn ^= drawn << 13;
+		drawn ^= drawn >> 17;
+		drawn ^= drawn << 5;
+		*generator = drawn;
+	}
+	return (u32)(((u64)drawn * ceiling) >> 32);
 }
 
 #endif

@@ -18,8 +18,8 @@
 /* draft, PickProbeWait(): random, so that flows that share a path probe at different times. */
 static __always_inline void pick_probe_wait(struct bbr3_state *b)
 {
-	b->rounds_since_probe = random_below(2);
-	b->probe_wait_us = knobs.probe_wait_base_us + random_below(knobs.probe_wait_random_us);
+	b->rounds_since_probe = random_below(&b->random, 2);
+	b->probe_wait_us = knobs.probe_wait_base_us + random_below(&b->random, knobs.probe_wait_random_us);
 }
 
 /* draft, StartProbeBW_DOWN(). */
@@ -125,7 +125,7 @@ static __always_inline bool adapt_long_term_model(struct conn *c, struct bbr3_st
 		}
 	}
 
-	if (is_inflight_too_high(c, s->lost, s->tx_in_flight, knobs.loss_thresh)) {
+	if (unlikely(is_inflight_too_high(c, s->lost, s->tx_in_flight, knobs.loss_thresh))) {
 		if (b->bw_probe_samples)
 			handle_inflight_too_high(c, b, s->tx_in_flight, s->is_app_limited, c->cwnd);
 		return false;
@@ -179,13 +179,13 @@ static __always_inline void update_probe_bw(struct conn *c, struct bbr3_state *b
 	in_net = in_net_at_departure(c, b, s->prior_in_flight);
 	switch (b->mode) {
 	case PROBE_BW_DOWN:
-		if (is_time_to_probe_bw(c, b))
+		if (unlikely(is_time_to_probe_bw(c, b)))
 			start_refill(c, b);
 		else if (is_time_to_cruise(c, b, in_net))
 			start_cruise(c, b);
 		break;
 	case PROBE_BW_CRUISE:
-		if (is_time_to_probe_bw(c, b))
+		if (unlikely(is_time_to_probe_bw(c, b)))
 			start_refill(c, b);
 		break;
 	case PROBE_BW_REFILL:
@@ -195,7 +195,7 @@ static __always_inline void update_probe_bw(struct conn *c, struct bbr3_state *b
 		}
 		break;
 	default: /* PROBE_BW_UP */
-		if (is_time_to_go_down(c, b, s, in_net)) {
+		if (unlikely(is_time_to_go_down(c, b, s, in_net))) {
 			b->prev_probe_too_high = false;
 			start_down(c, b);
 		}

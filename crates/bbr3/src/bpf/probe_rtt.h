@@ -82,14 +82,14 @@ static __always_inline void handle_probe_rtt(struct conn *c, struct bbr3_state *
 /* draft, CheckProbeRTT(). */
 static __always_inline void check_probe_rtt(struct conn *c, struct bbr3_state *b, const struct sample *s, bool expired)
 {
-	if (expired && !b->idle_restart && b->mode != PROBE_RTT) {
+	if (unlikely(expired && !b->idle_restart && b->mode != PROBE_RTT)) {
 		save_cwnd(b, c->cwnd);
 		b->probe_rtt_done_stamp = 0;
 		b->ack_phase = ACKS_PROBE_STOPPING;
 		start_round(c, b);
 		enter(c, b, PROBE_RTT);
 	}
-	if (b->mode == PROBE_RTT)
+	if (unlikely(b->mode == PROBE_RTT))
 		handle_probe_rtt(c, b);
 	if (s->has_packet)
 		b->idle_restart = false;

@@ -36,7 +36,7 @@ static __always_inline void check_startup_high_loss(struct conn *c, struct bbr3_
 		return;
 	if (s->ack_losses && b->loss_events_in_round < MAX_LOSS_EVENTS)
 		b->loss_events_in_round++;
-	if (is_startup_loss_high(c, b, s)) {
+	if (unlikely(is_startup_loss_high(c, b, s))) {
 		count(COUNT_STARTUP_LOSS);
 		b->undo_mode = STARTUP;
 		b->full_bw_reached = true;

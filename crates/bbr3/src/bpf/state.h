@@ -58,6 +58,13 @@ struct bbr3_monitor {
 struct bbr3_state {
 	struct bbr3_monitor monitor;
 
+	/* The socket's telemetry, events.h. The algorithm looks at none of it. */
+	u32 traced;   /* of the reader this socket was introduced to: its session << 1, and 1 where it wants this socket */
+	u64 flow;     /* the socket's number */
+	u32 recorded; /* session of the reader that has every call so far; 0: none */
+
+	u32 random; /* state of the generator of random waits; not 0 */
+
 	/* Control parameters in force. */
 	u32 pacing_gain;
 	u32 cwnd_gain;
@@ -141,6 +148,7 @@ struct bbr3_state {
 	u8 has_seen_rtt;          /* pacing started from a measured RTT */
 	u8 app_limited_mark;      /* app_limited_from and app_limited_until are in force */
 	u8 tlp_retrans_pending;   /* in_ack_event saw a retransmitted tail loss probe outstanding */
+	u8 reserved[3];
 };
 
 /* What the newest packet delivered by this ACK tells. draft, "Per-ACK Rate Sample State". */

@@ -22,7 +22,11 @@ pub fn load_for(scenarios: &[Scenario]) -> Result<ForTheRun, Failure> {
     let there = host::cc::available().unwrap_or_default();
     let mut loaded = Vec::new();
     for (name, profile) in [(NAME, Profile::Faithful), (LOSSY, Profile::LossyLink)] {
-        if there.iter().any(|known| known == name) || !scenarios.iter().any(|scenario| uses(scenario, name)) {
+        if !scenarios.iter().any(|scenario| uses(scenario, name)) {
+            continue;
+        }
+        if there.iter().any(|known| known == name) {
+            eprintln!("{}", what_is_there(name));
             continue;
         }
         match Loaded::ephemeral(&Options { name: name.to_owned(), knobs: profile.knobs() }) {
@@ -38,6 +42,23 @@ pub fn load_for(scenarios: &[Scenario]) -> Result<ForTheRun, Failure> {
         );
     }
     Ok(loaded)
+}
+
+/// Which program the runs will use, in a sentence.
+#[cfg(feature = "bpf")]
+fn what_is_there(name: &str) -> String {
+    // Without root bpffs can't be read; the socket tells what it can.
+    if let Ok(::bbr3::Found::Control(installed)) = ::bbr3::Installed::find(name) {
+        let about = installed.about().unwrap_or_default();
+        return format!(
+            "Using the BBRv3 that is loaded as `{name}` (linerate {}, profile {}).",
+            about.linerate_version, about.profile
+        );
+    }
+    match host::cc::probe_version(name) {
+        Ok(version) if version.kind != host::cc::CcKind::Bpf => format!("Using this kernel's own {version}."),
+        _ => format!("Using the {name} that another process has loaded as a BPF program."),
+    }
 }
 
 /// Nothing can be loaded: asking for `bbr3` is then answered like any control that the kernel does not have.

@@ -3,6 +3,7 @@
 mod congestion;
 mod info;
 mod memory;
+mod sockets;
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
@@ -13,6 +14,7 @@ use units::Bytes;
 pub use congestion::{CcInfo, SetCongestionControlError, cc_info, congestion_control, set_congestion_control};
 pub use info::{CaState, RawTcpInfo, TcpInfo};
 pub use memory::TcpMemory;
+pub use sockets::{ControlUsers, control_users};
 
 /// `TCP_CC_INFO` of include/uapi/linux/tcp.h, which the libc crate does not name.
 const TCP_CC_INFO: libc::c_int = 26;

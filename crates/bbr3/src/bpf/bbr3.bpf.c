@@ -158,7 +158,9 @@ int bbr3_release(u64 *ctx)
 	struct bbr3_state *b = state_of(tp);
 	struct conn c;
 
-	count(COUNT_RELEASE);
+	/* A socket that never had a connection, such as one that listens, leaves without having begun. */
+	if (socket_status(tp) != SOCKET_NEW)
+		count(COUNT_RELEASE);
 	if (b) {
 		__sync_fetch_and_add(&totals.counts[COUNT_ACK], b->acks);
 		read_conn(tp, &c);

@@ -92,11 +92,13 @@ impl Scenario {
         Ok(self)
     }
 
-    /// The kernel's own smallest and initial buffers, and `most` bytes as the largest. Profiles that then differ in nothing are one;
+    /// Buffers of at most `most` bytes. The receive buffer begins at a quarter of that: while the kernel's tuning raises it from its own
+    /// 128 KiB, the receive window limits a flow's start, under loss for seconds, and BBR takes that for the path's limit. Profiles that then differ in nothing are one;
     /// published figures go, since they belong to the buffers they were measured with.
     fn set_buffers(&mut self, most: Bytes) {
-        let keys = [("net.ipv4.tcp_rmem", "4096 131072"), ("net.ipv4.tcp_wmem", "4096 16384")];
-        let values = keys.map(|(key, start)| (key.to_owned(), format!("{start} {}", most.as_u64())));
+        let begin = (most.as_u64() / 4).max(131_072);
+        let keys = [("net.ipv4.tcp_rmem", begin), ("net.ipv4.tcp_wmem", 16_384)];
+        let values = keys.map(|(key, begin)| (key.to_owned(), format!("4096 {begin} {}", most.as_u64())));
         let is_other = |(key, _): &(String, String)| keys.iter().all(|(own, _)| key != own);
         self.sysctls.retain(is_other);
         self.published.clear();

@@ -34,7 +34,7 @@ fn other_buffers_take_the_place_of_a_scenarios_and_a_profiles_own() {
     let scenario = with("cross-continental-lossy", buffers.clone());
     assert_eq!(profiles(&scenario), [("cubic + 256 MiB buffers", "cubic"), ("bbr + 256 MiB buffers", "bbr")]);
     let value = |key: &str| scenario.profiles[1].sysctls.iter().find(|(k, _)| k == key).unwrap().1.as_str();
-    assert_eq!(value("net.ipv4.tcp_rmem"), "4096 131072 268435456");
+    assert_eq!(value("net.ipv4.tcp_rmem"), "4096 67108864 268435456");
     assert_eq!(value("net.ipv4.tcp_wmem"), "4096 16384 268435456");
     assert!(scenario.published.is_empty(), "nobody published anything for these buffers");
     // transcontinental has its buffers for all profiles in one place.

@@ -10,9 +10,10 @@ use crate::{Profile, Published};
 /// experiment would not be independent (ip-sysctl.rst, `tcp_no_metrics_save`).
 const NO_METRICS: (&str, &str) = ("net.ipv4.tcp_no_metrics_save", "1");
 
-/// Buffers large enough never to be what limits a flow on the paths this program emulates: 1 GiB, the largest window that TCP can announce (RFC 7323, 2.3).
+/// Buffers large enough never to be what limits a flow on the paths this program emulates: 1 GiB, the largest window that TCP can announce (RFC 7323,
+/// 2.3). The receive buffer begins large too: while the kernel raises it from its own 128 KiB, the window limits a flow's start.
 const LARGE_BUFFERS: [(&str, &str); 2] =
-    [("net.ipv4.tcp_rmem", "4096 131072 1073741824"), ("net.ipv4.tcp_wmem", "4096 16384 1073741824")];
+    [("net.ipv4.tcp_rmem", "4096 67108864 1073741824"), ("net.ipv4.tcp_wmem", "4096 16384 1073741824")];
 
 impl Profile {
     /// The congestion control `control`, under that name, with buffers of up to 1 GiB, the largest window that TCP can announce (RFC 7323, 2.3).

@@ -187,7 +187,7 @@ impl Transition {
 
 /// Of `bw` in packets/µs << 24, for packets of `mss` bytes.
 fn bandwidth(bw: u32, mss: u32) -> Rate {
-    let bits = u128::from(bw) * u128::from(mss) * 8 * 1_000_000 >> 24;
+    let bits = (u128::from(bw) * u128::from(mss) * 8 * 1_000_000) >> 24;
     Rate::from_bps(u64::try_from(bits).unwrap_or(u64::MAX))
 }
 

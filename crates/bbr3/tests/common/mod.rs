@@ -15,8 +15,8 @@ static LOADED: AtomicU32 = AtomicU32::new(0);
 
 /// Under a name that nobody else uses: other tests may run at the same time.
 pub fn load(change: impl FnOnce(&mut Options)) -> Loaded {
-    let mut options = Options::default();
-    options.name = format!("t{}_{}", std::process::id(), LOADED.fetch_add(1, Ordering::Relaxed));
+    let name = format!("t{}_{}", std::process::id(), LOADED.fetch_add(1, Ordering::Relaxed));
+    let mut options = Options { name, ..Options::default() };
     change(&mut options);
     Loaded::ephemeral(&options).expect("load BBRv3")
 }

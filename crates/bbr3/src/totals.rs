@@ -1,8 +1,10 @@
 use crate::Mode;
 
 /// `COUNTS` of telemetry.h.
+#[cfg(feature = "bpf")]
 const COUNTS: usize = 12;
 const MODES: usize = Mode::ALL.len();
+#[cfg(feature = "bpf")]
 pub(crate) const LENGTH: usize = (COUNTS + MODES) * 8;
 
 /// Counters over all sockets since the program was loaded.
@@ -43,6 +45,7 @@ impl Totals {
     }
 
     /// Reads `struct bbr3_totals`. `None` where it has another length.
+    #[cfg(feature = "bpf")]
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         if bytes.len() != LENGTH {
             return None;

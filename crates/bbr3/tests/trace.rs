@@ -21,8 +21,7 @@ fn events(bytes: &[Vec<u8>]) -> Vec<Event> {
 #[test]
 fn a_recording_from_this_kernel_replays_to_the_same_decisions_and_the_same_state() {
     require_root_or_skip!();
-    let mut knobs = Knobs::default();
-    knobs.probe_rtt_interval = units::Duration::from_secs(1);
+    let knobs = Knobs { probe_rtt_interval: units::Duration::from_secs(1), ..Knobs::default() };
     let loaded = load(|options| options.knobs = knobs);
     let ends = shaped("60mbit", 60_000);
     let running = Running::find(loaded.name()).expect("find what was just loaded");

@@ -2,6 +2,7 @@
 #![allow(dead_code)]
 
 pub mod bench;
+pub mod reference;
 
 use bbr3::Mode;
 use bbr3_native::{Bbr3, FlowConfig, Truth, World, WorldConfig};

@@ -158,7 +158,7 @@ int bbr3_release(u64 *ctx)
 	struct bbr3_state *b = state_of(tp);
 	struct conn c;
 
-	/* Older kernels (6.12, not 6.18) release sockets too that init never saw: listeners, and those that never connected. */
+	/* A socket that never had a connection, such as one that listens, leaves without having begun. */
 	if (socket_status(tp) != SOCKET_NEW)
 		count(COUNT_RELEASE);
 	if (b) {

@@ -1,4 +1,18 @@
 //! What linerate knows about the network knobs of Linux. No files, clocks or sockets: callers read, this crate judges.
+//!
+//! | module | what it is for |
+//! | --- | --- |
+//! | [`catalogue`] | every knob: its unit, range, default by kernel version, scope, meaning, and when to change it |
+//! | [`files`] | files that set sysctls, read into settings with their places |
+//! | [`kernel`] | versions of the kernel, compared |
+//! | [`key`] | keys in the notations people write |
 #![forbid(unsafe_code)]
 
+pub mod catalogue;
 pub mod files;
+pub mod kernel;
+pub mod key;
+
+pub use catalogue::Catalogue;
+pub use kernel::KernelVersion;
+pub use key::Key;

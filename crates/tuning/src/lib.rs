@@ -3,12 +3,14 @@
 //! | module | what it is for |
 //! | --- | --- |
 //! | [`catalogue`] | every knob: its unit, range, default by kernel version, scope, meaning, and when to change it |
+//! | [`effective`] | which value each key ends up with at boot, who sets it and who loses |
 //! | [`files`] | files that set sysctls, read into settings with their places |
 //! | [`kernel`] | versions of the kernel, compared |
 //! | [`key`] | keys in the notations people write |
 #![forbid(unsafe_code)]
 
 pub mod catalogue;
+pub mod effective;
 pub mod files;
 pub mod kernel;
 pub mod key;

@@ -101,6 +101,14 @@ impl Source {
         (Self::new(text), defects)
     }
 
+    /// The text of `bytes`, whatever they are: for readers that, like the appliers, take everything for text.
+    pub(crate) fn of_bytes(bytes: &[u8]) -> Self {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => Self::new(text.to_owned()),
+            Err(_) => Self::new(bytes.iter().map(|b| char::from(*b)).collect()),
+        }
+    }
+
     fn new(text: String) -> Self {
         let ends = text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(at, _)| at + 1);
         let starts = std::iter::once(0).chain(ends).collect();

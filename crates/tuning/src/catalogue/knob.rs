@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 use crate::kernel::KernelVersion;
 
 /// One sysctl key, or one pattern of keys (`net.ipv4.conf.*.rp_filter`), and what is known about it.
+///
+/// Facts hold for Linux 6.1 to 7.2 on 64-bit machines; where older versions are known to differ, they say so.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Knob {
     /// The key with dots; `*` for a component that names an interface, a CPU or the like.
@@ -31,10 +33,12 @@ pub struct Knob {
     pub access: Access,
     /// The module without which the key isn't there; `None`: part of every kernel with networking.
     pub module: Option<String>,
-    /// The first version that has it; `None`: before 4.9.
+    /// The first version that has it; `None`: 6.1 and some before.
     pub since: Option<KernelVersion>,
     /// The first version that no longer has it; `None`: the newest known still has it.
     pub until: Option<KernelVersion>,
+    /// Kernels of which distribution or patch have it, where mainline never had.
+    pub only_in: Option<String>,
     /// What it does, in about two sentences.
     pub what: String,
     /// When to change it and to what; `None`: there is no good reason known.
@@ -146,6 +150,9 @@ impl Kind {
 }
 
 /// The numbers the kernel accepts, from `min` to `max`, both among them, from version `since` to before `until`.
+///
+/// Nothing outside is accepted. Inside, another key (`ip_unprivileged_port_start` below a port range), the length of a tick or a
+/// later stable update may leave less.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Range {
@@ -167,8 +174,6 @@ pub struct Range {
 pub enum OutOfRange {
     /// `write` fails with `EINVAL` and the value stays. Several values in one key: those before the bad one are changed all the same.
     Refused,
-    /// Values outside are left out in silence: `write` succeeds, the key stays as it was (`proc_doulongvec_minmax`).
-    Skipped,
     /// Cut to fit, or stored and cut where it is used.
     Clamped,
 }

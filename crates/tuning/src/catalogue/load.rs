@@ -17,7 +17,17 @@ macro_rules! data {
     };
 }
 
-data!["core.toml", "tcp.toml"];
+data![
+    "core.toml",
+    "ipv4.toml",
+    "ipv6.toml",
+    "mptcp.toml",
+    "netfilter.toml",
+    "other-net.toml",
+    "removed.toml",
+    "system.toml",
+    "tcp.toml",
+];
 
 /// Why data is no catalogue.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -81,6 +91,8 @@ enum CType {
     Int,
     Uint,
     Ulong,
+    /// Seconds that the kernel keeps in ticks: how many fit depends on how long a tick is.
+    Jiffies,
 }
 
 impl CType {
@@ -91,6 +103,8 @@ impl CType {
             Self::Int => (i32::MIN.into(), i32::MAX.into()),
             Self::Uint => (0, u32::MAX.into()),
             Self::Ulong => (0, i64::MAX),
+            // i32::MAX ticks of 10 ms, the longest there are.
+            Self::Jiffies => (-21_474_836, 21_474_836),
         }
     }
 }
@@ -115,6 +129,7 @@ struct Entry {
     module: Option<String>,
     since: Option<KernelVersion>,
     until: Option<KernelVersion>,
+    only_in: Option<String>,
     what: String,
     change: Option<Advice>,
     risk: Option<String>,
@@ -154,6 +169,8 @@ pub(super) fn load(files: &[(&str, &str)]) -> Result<Catalogue, LoadError> {
             exact.insert(knob.name.replace('.', "/"), index);
         }
     }
+    // `sunrpc.rdma_*` is looked at before `sunrpc.*` would be.
+    patterns.sort_by_key(|&index: &usize| std::cmp::Reverse(knobs[index].name.len()));
     Ok(Catalogue { knobs, exact, patterns })
 }
 
@@ -167,8 +184,6 @@ impl Entry {
                 vec![Range { min: min.unwrap_or(least), max: max.unwrap_or(most), since: None, until: None }]
             }
         };
-        let skips = matches!(self.r#type, Some(CType::Ulong));
-        let usual = if skips { OutOfRange::Skipped } else { OutOfRange::Refused };
         let scope = match self.scope.unwrap_or_else(|| group.scope.clone()) {
             ScopeText::Always(scope) => vec![ScopeFrom { scope, since: None }],
             ScopeText::ByVersion(scopes) => scopes,
@@ -190,7 +205,7 @@ impl Entry {
             kind: self.kind,
             arity,
             range,
-            out_of_range: self.out_of_range.unwrap_or(usual),
+            out_of_range: self.out_of_range.unwrap_or(OutOfRange::Refused),
             choices: self.choices,
             default,
             default_note: self.default_note,
@@ -199,6 +214,7 @@ impl Entry {
             module: self.module.or_else(|| group.module.clone()),
             since: self.since.or(group.since),
             until: self.until.or(group.until),
+            only_in: self.only_in,
             what: self.what,
             change: self.change,
             risk: self.risk,

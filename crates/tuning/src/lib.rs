@@ -6,6 +6,7 @@
 //! | [`effective`] | which value each key ends up with at boot, who sets it and who loses |
 //! | [`files`] | files that set sysctls, read into settings with their places |
 //! | [`kernel`] | versions of the kernel, compared |
+//! | [`lint`] | verdicts on settings, with places and fixes |
 //! | [`key`] | keys in the notations people write |
 #![forbid(unsafe_code)]
 
@@ -14,6 +15,7 @@ pub mod effective;
 pub mod files;
 pub mod kernel;
 pub mod key;
+pub mod lint;
 
 pub use catalogue::Catalogue;
 pub use kernel::KernelVersion;

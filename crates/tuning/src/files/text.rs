@@ -39,6 +39,11 @@ impl Span {
         Self::new(start, start + part.trim_matches(is_blank).len())
     }
 
+    /// From its byte `from` to its end.
+    pub(crate) fn tail(self, from: usize) -> Self {
+        Self::new((self.start + from).min(self.end), self.end)
+    }
+
     /// The same of a part of `self` that starts at byte `from` and is `len` long.
     pub(super) fn part(self, from: usize, len: usize) -> Self {
         Self::new(self.start + from, self.start + from + len)

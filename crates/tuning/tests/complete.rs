@@ -126,3 +126,11 @@ fn broken_data_is_refused_with_the_knob() {
     assert!(Catalogue::parse(&[("f.toml", &sound)]).is_ok());
     assert!(Catalogue::parse(&[("f.toml", &sound), ("g.toml", &sound)]).is_err());
 }
+
+#[test]
+fn the_reference_in_docs_is_current() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/knobs.md");
+    let there = std::fs::read_to_string(file).unwrap();
+    let current = tuning::catalogue::reference(Catalogue::builtin());
+    assert!(there == current, "docs/knobs.md is old: cargo run -p linerate-tuning --example reference");
+}

@@ -51,6 +51,9 @@ fn the_kernel_refuses_what_lies_outside_a_range() {
                 tried += 1;
                 match sysctl::write(&key, &value) {
                     Err(SysctlError::Refused { .. }) => {}
+                    // 6.1 takes such a write for a few keys of IPv6 and leaves the value.
+                    Err(SysctlError::Differs { shown, .. })
+                        if kernel() < KernelVersion::new(6, 2) && shown == before => {}
                     other => wrong.push(format!("{key} = {value}: {other:?}")),
                 }
                 sysctl::write(&key, &before).unwrap();
@@ -74,7 +77,9 @@ fn the_kernel_takes_both_ends_of_a_range() {
         "net.core.netdev_budget_usecs" | "net.ipv4.tcp_probe_interval" => Some("the length of a tick"),
         "net.ipv4.tcp_rmem" => Some("stable updates of 6.12 and later ask for a page at least"),
         "net.ipv6.conf.default.mtu" => Some("not above the device's"),
-        "net.ipv6.conf.default.ioam6_id" | "net.ipv4.tcp_tso_rtt_log" => Some("stable updates accept less"),
+        "net.ipv6.conf.default.ioam6_id" | "net.ipv4.tcp_tso_rtt_log" | "net.unix.max_dgram_qlen" => {
+            Some("stable updates accept less")
+        }
         "net.netfilter.nf_hooks_lwtunnel" => Some("one way, and for the whole host: not for a test"),
         _ if key.contains("thresh") && key.contains("frag") => Some("low below high"),
         _ => None,
@@ -120,7 +125,7 @@ fn a_fresh_namespace_shows_the_defaults() {
                 other => wrong.push(format!("{key} is {other:?}, not {default}")),
             }
         }
-        assert!(tried > 300, "only {tried} defaults were looked at");
+        assert!(tried > 250, "only {tried} defaults were looked at");
         wrong
     });
     assert_eq!(wrong.unwrap(), Vec::<String>::new());

@@ -1,10 +1,13 @@
 //! `linerate`: arguments in, one library call, rendering out. Only here are exit codes chosen and text printed.
 #![forbid(unsafe_code)]
 
+mod document;
 mod exit;
+mod knobs;
 mod lab;
 mod output;
 mod stop;
+mod wrap;
 
 use std::process::ExitCode;
 
@@ -26,12 +29,15 @@ enum Command {
     /// Run experiments with this kernel's real TCP over an emulated path, in private namespaces: nothing on the host is touched
     #[command(subcommand)]
     Lab(lab::Command),
+    /// What a sysctl means: unit, range, default, when to change it, risk, source. Reads only
+    Knobs(knobs::Arguments),
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let result = match arguments.command {
         Command::Lab(command) => lab::run(command),
+        Command::Knobs(arguments) => knobs::run(&arguments),
     };
     match result {
         Ok(code) => code.into(),

@@ -172,7 +172,7 @@ pub struct Range {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OutOfRange {
-    /// `write` fails with `EINVAL` and the value stays. Several values in one key: those before the bad one are changed all the same.
+    /// `write` fails with `EINVAL` and the value stays (6.1 leaves a few keys of IPv6 as they are without an error). Several values in one key: those before the bad one are changed all the same.
     Refused,
     /// Cut to fit, or stored and cut where it is used.
     Clamped,

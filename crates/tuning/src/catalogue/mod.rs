@@ -1,17 +1,21 @@
 //! The catalogue: what every knob means, out of the data files under `data/`.
 
+mod describe;
 mod knob;
 mod load;
 mod look_up;
+mod reference;
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+pub use describe::{facts, first_sentence};
 pub use knob::{
     Access, Advice, Choice, Default, Ignored, Importance, Kind, Knob, OutOfRange, Popular, Range, Scope, ScopeFrom,
 };
 pub use load::LoadError;
 pub use look_up::{Found, Nearest};
+pub use reference::reference;
 
 /// All knobs, in the order of their names.
 #[derive(Debug)]

@@ -210,7 +210,8 @@ fn sysctl_conf(run: &mut Run<'_>) {
     for index in 0..run.documents.len() {
         let document = &run.documents[index];
         let is_it = document.format == Format::SysctlD
-            && (document.name == "sysctl.conf" || document.name.ends_with("/etc/sysctl.conf"));
+            && document.name.rsplit('/').next() == Some("sysctl.conf")
+            && !document.name.ends_with("sysctl.d/sysctl.conf");
         let is_link = run.documents.iter().any(|d| d.name.ends_with("/99-sysctl.conf"));
         let names_it =
             |means: &Means| matches!(means, Means::Written { target, .. } if target.ends_with("/etc/sysctl.conf"));

@@ -5,6 +5,7 @@ mod document;
 mod exit;
 mod knobs;
 mod lab;
+mod lint;
 mod output;
 mod stop;
 mod wrap;
@@ -31,6 +32,7 @@ enum Command {
     Lab(lab::Command),
     /// What a sysctl means: unit, range, default, when to change it, risk, source. Reads only
     Knobs(knobs::Arguments),
+    Lint(Box<lint::Arguments>),
 }
 
 fn main() -> ExitCode {
@@ -38,6 +40,7 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Lab(command) => lab::run(command),
         Command::Knobs(arguments) => knobs::run(&arguments),
+        Command::Lint(arguments) => lint::run(&arguments),
     };
     match result {
         Ok(code) => code.into(),

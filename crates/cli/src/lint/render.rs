@@ -47,10 +47,26 @@ pub fn sentence(finding: &Finding) -> String {
     }
 }
 
+/// `line 3`, with the file where there are several: without the folders that all of them have in common.
 fn place(sources: &Sources, finding: &Finding) -> String {
     let document = &sources.documents[finding.document];
     let line = document.position(finding.span).line;
-    if sources.documents.len() == 1 { format!("line {line}") } else { format!("{}:{line}", document.name) }
+    match sources.documents.len() {
+        1 => format!("line {line}"),
+        _ => format!("{}:{line}", short_name(sources, finding.document)),
+    }
+}
+
+fn short_name(sources: &Sources, index: usize) -> String {
+    let folder = |name: &str| name.rfind('/').map_or(0, |at| at + 1);
+    let first = &sources.documents[0].name;
+    let mut common = folder(first);
+    for document in &sources.documents {
+        while common > 0 && document.name.get(..common) != Some(&first[..common]) {
+            common = folder(&first[..common - 1]);
+        }
+    }
+    output::plain(&sources.documents[index].name[common..])
 }
 
 /// The three lines that matter most, one to a line of the file.
@@ -82,9 +98,15 @@ fn notes(sources: &Sources, notes: &[Finding], width: usize) -> String {
     // In the order of the files: they are read along.
     let mut shown: Vec<&Finding> = notes.iter().collect();
     shown.sort_by_key(|f| (f.document, f.span));
-    let longest = shown.iter().take(MOST_NOTES).map(|f| place(sources, f).chars().count()).max().unwrap_or(0);
+    let line = |f: &Finding| format!("line {}", sources.documents[f.document].position(f.span).line);
+    let longest = shown.iter().take(MOST_NOTES).map(|f| line(f).len()).max().unwrap_or(0);
+    let mut document = None;
     for finding in shown.iter().take(MOST_NOTES) {
-        let head = format!("  {:longest$}  {}  ", place(sources, finding), finding.rule.id);
+        if sources.documents.len() > 1 && document != Some(finding.document) {
+            let _ = writeln!(out, "  {}", short_name(sources, finding.document));
+            document = Some(finding.document);
+        }
+        let head = format!("  {:longest$}  {}  ", line(finding), finding.rule.id);
         let help = finding.help.as_ref().map(|help| format!("; {help}")).unwrap_or_default();
         out += &wrap::hanging(&head, &output::plain(&format!("{}{help}", sentence(finding))), width);
     }

@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, SourceCode};
+use miette::{
+    Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError, MietteSpanContents, SourceCode,
+    SourceSpan, SpanContents,
+};
 use tuning::files::{Document, Span};
 use tuning::lint::{Finding, Severity};
 
@@ -12,7 +15,7 @@ use crate::output;
 /// A finding with the text it points at.
 struct Shown {
     finding: Finding,
-    source: NamedSource<String>,
+    source: Excerpt,
     labels: Vec<LabeledSpan>,
     help: Option<String>,
 }
@@ -42,44 +45,24 @@ impl Drawer {
         let document = &sources.documents[finding.document];
         let text = self.texts[finding.document].get_or_insert_with(|| harmless(document.source.text())).clone();
         // Only lines that are shown are handed over: scanning a long file for each finding takes long.
-        let (text, shift, first_line) = excerpt(document, &text, finding);
-        let here = |span: Span| {
-            (
-                span.start.saturating_sub(shift),
-                span.len().max(1).min(text.len().saturating_sub(span.start.saturating_sub(shift))),
-            )
-        };
-        let (start, length) = here(one_line(document, finding.span));
-        let mut labels = vec![LabeledSpan::new_primary_with_span(Some(label(finding)), (start, length))];
+        let excerpt = excerpt(document, &text, finding);
+        let (start, length) = excerpt.place(one_line(document, finding.span));
+        let own = finding.fix.as_ref().map(|fix| output::plain(&fix.title));
+        let mut labels = vec![LabeledSpan::new_primary_with_span(own, (start, length))];
         let mut elsewhere = Vec::new();
         for related in &finding.related {
-            if related.document == finding.document
-                && related.span != finding.span
-                && within(&text, shift, related.span)
-            {
-                labels.push(LabeledSpan::new_with_span(
-                    Some(related.what.clone()),
-                    here(one_line(document, related.span)),
-                ));
+            if related.document == finding.document && related.span != finding.span && excerpt.holds(related.span) {
+                let place = excerpt.place(one_line(document, related.span));
+                labels.push(LabeledSpan::new_with_span(Some(related.what.clone()), place));
             } else if related.document != finding.document {
                 let other = &sources.documents[related.document];
                 elsewhere.push(format!("{}:{}: {}", other.name, other.position(related.span).line, related.what));
             }
         }
         let help = finding.help.iter().cloned().chain(elsewhere).collect::<Vec<_>>().join("\n");
-        let padded = format!("{}{text}", "\n".repeat(first_line - 1));
-        let pad = first_line - 1;
-        for label in &mut labels {
-            let span = label.inner();
-            *label = if label.primary() {
-                LabeledSpan::new_primary_with_span(label.label().map(str::to_owned), (span.offset() + pad, span.len()))
-            } else {
-                LabeledSpan::new_with_span(label.label().map(str::to_owned), (span.offset() + pad, span.len()))
-            };
-        }
         let shown = Shown {
             finding: finding.clone(),
-            source: NamedSource::new(output::plain(&document.name), padded),
+            source: excerpt,
             labels,
             help: (!help.is_empty()).then(|| output::plain(&help)),
         };
@@ -91,37 +74,69 @@ impl Drawer {
     }
 }
 
-/// The title says it already; the label points.
-fn label(finding: &Finding) -> String {
-    match &finding.fix {
-        Some(fix) => output::plain(&fix.title),
-        None => "here".to_owned(),
+/// Some lines of a document. Whole lines are shown, and nothing around them.
+struct Excerpt {
+    name: String,
+    text: String,
+    /// Where it starts in the document, and in which line (from 0).
+    offset: usize,
+    first_line: usize,
+}
+
+impl Excerpt {
+    /// A part of the document as a part of this, never empty.
+    fn place(&self, span: Span) -> (usize, usize) {
+        let start = span.start.saturating_sub(self.offset).min(self.text.len());
+        (start, span.len().max(1).min(self.text.len() - start))
+    }
+
+    fn holds(&self, span: Span) -> bool {
+        span.start >= self.offset && span.end <= self.offset + self.text.len()
     }
 }
 
-/// The lines from the first to the last place of a finding, the offset of the first, and its number.
-fn excerpt(document: &Document, text: &str, finding: &Finding) -> (String, usize, usize) {
+impl SourceCode for Excerpt {
+    fn read_span<'a>(
+        &'a self,
+        span: &SourceSpan,
+        _before: usize,
+        _after: usize,
+    ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
+        let (from, to) = (span.offset().min(self.text.len()), (span.offset() + span.len()).min(self.text.len()));
+        let start = self.text[..from].rfind('\n').map_or(0, |newline| newline + 1);
+        let end = self.text[to..].find('\n').map_or(self.text.len(), |newline| to + newline);
+        let line = self.first_line + self.text[..start].matches('\n').count();
+        let lines = self.text[start..end].matches('\n').count() + 1;
+        Ok(Box::new(MietteSpanContents::new_named(
+            self.name.clone(),
+            &self.text.as_bytes()[start..end],
+            (start, end - start).into(),
+            line,
+            0,
+            lines,
+        )))
+    }
+}
+
+/// The lines from the first to the last place of a finding.
+fn excerpt(document: &Document, text: &str, finding: &Finding) -> Excerpt {
     /// Farther apart, only the finding itself is shown.
     const MOST_LINES: usize = 400;
     let line = |span: Span| document.position(span).line;
     let own = line(finding.span);
-    let near = finding
-        .related
-        .iter()
-        .filter(|r| r.document == finding.document)
-        .map(|r| line(r.span))
-        .filter(|l| l.abs_diff(own) < MOST_LINES);
+    let related = finding.related.iter().filter(|r| r.document == finding.document).map(|r| line(r.span));
     let (mut first, mut last) = (own, own);
-    for other in near {
+    for other in related.filter(|other| other.abs_diff(own) < MOST_LINES) {
         first = first.min(other);
         last = last.max(other);
     }
     let span = Span::new(document.source.line(first).start, document.source.line(last).end);
-    (text.get(span.start..span.end).unwrap_or("").to_owned(), span.start, first)
-}
-
-fn within(text: &str, shift: usize, span: Span) -> bool {
-    span.start >= shift && span.end <= shift + text.len()
+    Excerpt {
+        name: output::plain(&document.name),
+        text: text.get(span.start..span.end).unwrap_or("").to_owned(),
+        offset: span.start,
+        first_line: first - 1,
+    }
 }
 
 /// A span of several lines, cut to its first.

@@ -39,17 +39,18 @@ pub(super) fn check(run: &mut Run<'_>) {
             bbr(run, index, item, is_container);
         }
         if let Some(control) = control_of(run, item) {
-            if knob.ignored_by(&control.0).is_some() {
+            if let Some(ignored) = knob.ignored_by(&control.0) {
                 let fix = run.removal(item);
-                let default = knob.default_in(kernel) == Some(item.normal_value().as_str());
-                let message = format!(
-                    "{} sets its own pacing rate and does not look at `{}`{}",
-                    control.0,
-                    item.key,
-                    if default { ", which is at its default anyway" } else { "" }
-                );
+                let is_default = knob.default_in(kernel) == Some(item.normal_value().as_str());
+                let anyway = if is_default { ", which is at its default anyway" } else { "" };
+                let message = format!("{} does not look at `{}`{anyway}", control.0, item.key);
                 let finding = run.say_about(&IGNORED_BY_CONTROL, index, item, item.setting.span, message);
-                finding.related(control.1, control.2, "chosen here").fix = fix;
+                finding.related(control.1, control.2, "chosen here").help(format!("ignored: {}", ignored.when)).fix =
+                    fix;
+                // Other connections may still have another control; for them the value counts.
+                if !item.key.contains("pacing") {
+                    finding.severity(Severity::Note);
+                }
                 return;
             }
         }

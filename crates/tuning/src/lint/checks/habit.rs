@@ -17,6 +17,7 @@ pub(super) fn check(run: &mut Run<'_>) {
             "net.ipv4.tcp_notsent_lowat" => lowat(run, index, item),
             "net.core.rmem_max" | "net.core.wmem_max" => not_autotuning(run, index, item),
             "net.ipv4.tcp_fastopen" => fast_open(run, index, item),
+            "net.core.somaxconn" => backlog(run, index, item),
             _ => {}
         }
         lowered(run, index, item);
@@ -72,13 +73,33 @@ fn not_autotuning(run: &mut Run<'_>, index: usize, item: &Item<'_>) {
 fn fast_open(run: &mut Run<'_>, index: usize, item: &Item<'_>) {
     if item.number().is_some_and(|n| n & 2 != 0) && !run.is_told(index) {
         run.say(
-            &FAST_OPEN,
+            &NEEDS_PROGRAM,
             index,
             item,
             "lets servers take data in the SYN: programs have to ask for it, and some paths drop it",
         );
     }
 }
+
+fn backlog(run: &mut Run<'_>, index: usize, item: &Item<'_>) {
+    let default = item.found.as_ref().and_then(|found| found.knob.default_in(run.target.kernel)?.parse::<i128>().ok());
+    if item.number().zip(default).is_some_and(|(value, default)| value > default) {
+        run.say(
+            &NEEDS_PROGRAM,
+            index,
+            item,
+            "a program has to ask for as much (nginx: `listen … backlog=`), and to listen anew",
+        );
+    }
+}
+
+/// Keys of which another rule says all there is to say, or whose value alone is no mistake.
+const JUDGED_ELSEWHERE: [&str; 4] = [
+    "net.core.somaxconn",
+    "net.netfilter.nf_conntrack_max",
+    "net.netfilter.nf_conntrack_tcp_timeout_established",
+    "net.ipv4.ip_local_port_range",
+];
 
 /// Keys where less than the default is a loss.
 const MORE_IS_MORE: [&str; 9] = [
@@ -131,6 +152,9 @@ fn popular(run: &mut Run<'_>, index: usize, item: &Item<'_>) {
     let Some(knob) = item.found.as_ref().map(|found| found.knob) else { return };
     let Some(popular) = &knob.popular else { return };
     let value = item.normal_value();
+    if JUDGED_ELSEWHERE.contains(&item.key.as_str()) {
+        return;
+    }
     if !popular.values.is_empty() && !popular.values.contains(&value) {
         return;
     }
@@ -138,11 +162,12 @@ fn popular(run: &mut Run<'_>, index: usize, item: &Item<'_>) {
     let meaning = |value: &str| {
         knob.choices.iter().find(|c| c.value == value).map(|c| format!(" ({})", c.means)).unwrap_or_default()
     };
-    let default = default.map(|d| format!(" The default is {d}{}.", meaning(d))).unwrap_or_default();
+    let default = default.map(|d| format!("the default is {d}{}", meaning(d))).unwrap_or_default();
     let finding = run.say(&POPULAR, index, item, popular.why.trim_end_matches('.').to_owned());
     match &popular.instead {
-        Some(instead) => finding.help(format!("instead: {instead}.{default}")),
-        None if !default.is_empty() => finding.help(default.trim().to_owned()),
+        Some(instead) if default.is_empty() => finding.help(format!("instead: {instead}")),
+        Some(instead) => finding.help(format!("instead: {instead}; {default}")),
+        None if !default.is_empty() => finding.help(default),
         None => finding,
     };
     // The same words as for the network would make a list of forty lines of what is harmless.

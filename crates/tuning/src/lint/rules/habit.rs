@@ -3,7 +3,7 @@
 use crate::lint::rule::{Kind, Rule, Severity, conf};
 
 pub(in crate::lint) const RULES: &[&Rule] =
-    &[&POPULAR, &START_LOWERED, &START_RAISED, &LOWERED, &LOWAT, &FQ, &NOT_AUTOTUNING, &FAST_OPEN];
+    &[&POPULAR, &START_LOWERED, &START_RAISED, &LOWERED, &LOWAT, &FQ, &NOT_AUTOTUNING, &NEEDS_PROGRAM];
 
 pub(in crate::lint) static POPULAR: Rule = Rule {
     id: "LR070",
@@ -85,13 +85,13 @@ pub(in crate::lint) static NOT_AUTOTUNING: Rule = Rule {
     ),
 };
 
-pub(in crate::lint) static FAST_OPEN: Rule = Rule {
+pub(in crate::lint) static NEEDS_PROGRAM: Rule = Rule {
     id: "LR078",
-    name: "server-fast-open",
+    name: "needs-the-program",
     kind: Kind::Habit,
     severity: Severity::Note,
     weight: 20,
-    summary: "Fast Open for servers, which programs have to ask for",
-    why: "3 lets servers take data in the SYN. Nothing changes until the program asks for it, some paths drop such connections and cost a timeout each, and the data can be replayed.",
+    summary: "nothing changes until programs ask for it",
+    why: "Fast Open for servers (tcp_fastopen with 2 in it) and a larger somaxconn do nothing by themselves: the program has to ask for them, and to listen anew. Some paths drop connections with Fast Open and cost a timeout each, and its data can be replayed.",
     example: conf("net.ipv4.tcp_fastopen = 3\n", "net.ipv4.tcp_fastopen = 1\n"),
 };

@@ -6,6 +6,7 @@ mod exit;
 mod knobs;
 mod lab;
 mod output;
+mod plan;
 mod stop;
 mod wrap;
 
@@ -31,6 +32,8 @@ enum Command {
     Lab(lab::Command),
     /// What a sysctl means: unit, range, default, when to change it, risk, source. Reads only
     Knobs(knobs::Arguments),
+    /// The smallest set of changes that a path and a role justify on this host, with the arithmetic. Changes nothing
+    Plan(plan::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -38,6 +41,7 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Lab(command) => lab::run(command),
         Command::Knobs(arguments) => knobs::run(&arguments),
+        Command::Plan(arguments) => plan::run(&arguments),
     };
     match result {
         Ok(code) => code.into(),

@@ -30,7 +30,8 @@ fn listen(draft: &mut Draft<'_>) {
     let connections = draft.target.connections.unwrap_or(0);
     // All clients come back within ten seconds, and the program is busy for 100 ms.
     let burst = connections / 100;
-    let need = if burst <= USUAL_LISTEN { USUAL_LISTEN } else { burst.min(MOST_LISTEN).next_power_of_two().min(MOST_LISTEN) };
+    let need =
+        if burst <= USUAL_LISTEN { USUAL_LISTEN } else { burst.min(MOST_LISTEN).next_power_of_two().min(MOST_LISTEN) };
     let why = if burst > USUAL_LISTEN {
         format!(
             "{connections} clients that come back within ten seconds, and a program that is busy for 100 ms, make a queue of {burst}"

@@ -1,5 +1,7 @@
 //! `linerate knobs`.
 
+use std::io::IsTerminal;
+
 use serde_json::{Value, json};
 use tuning::catalogue::{Importance, Knob, facts, first_sentence};
 use tuning::{Catalogue, KernelVersion};
@@ -164,17 +166,25 @@ fn entry(asked: &Asked, kernel: Option<KernelVersion>) -> String {
 /// Knobs, one a line.
 fn list(found: &[Asked], kernel: Option<KernelVersion>) -> String {
     let longest = found.iter().map(|asked| asked.knob.name.len()).max().unwrap_or(0);
-    let width = output::width();
+    // Only a terminal would break the line.
+    let width = if std::io::stdout().is_terminal() { output::width() } else { usize::MAX };
     let mut text = String::new();
     for Asked { knob, .. } in found {
         let gone = kernel.is_some_and(|kernel| !knob.exists_in(kernel));
         let kernel = kernel.map(|k| k.to_string()).unwrap_or_default();
         let note = if gone { format!("(not in {kernel}) ") } else { String::new() };
         let line = format!("{:longest$}  {note}{}", knob.name, first_sentence(knob));
-        let shown: String = line.chars().take(width.max(longest + 20)).collect();
-        text += &format!("{}\n", shown.trim_end());
+        text += &format!("{}\n", cut(line.trim_end(), width));
     }
     text
+}
+
+/// `line` in at most `width` columns.
+fn cut(line: &str, width: usize) -> String {
+    if line.chars().count() <= width {
+        return line.to_owned();
+    }
+    line.chars().take(width.saturating_sub(1)).chain(['…']).collect()
 }
 
 fn as_json(asked: &Asked, kernel: Option<KernelVersion>) -> Value {

@@ -7,6 +7,7 @@ mod knobs;
 mod lab;
 mod lint;
 mod output;
+mod plan;
 mod stop;
 mod wrap;
 
@@ -32,7 +33,10 @@ enum Command {
     Lab(lab::Command),
     /// What a sysctl means: unit, range, default, when to change it, risk, source. Reads only
     Knobs(knobs::Arguments),
+    /// Judges sysctl files, profiles, scripts, playbooks and manifests before anyone applies them; says who wins. Changes nothing
     Lint(Box<lint::Arguments>),
+    /// The smallest set of changes that a path and a role justify on this host, with the arithmetic. Changes nothing
+    Plan(plan::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -41,6 +45,7 @@ fn main() -> ExitCode {
         Command::Lab(command) => lab::run(command),
         Command::Knobs(arguments) => knobs::run(&arguments),
         Command::Lint(arguments) => lint::run(&arguments),
+        Command::Plan(arguments) => plan::run(&arguments),
     };
     match result {
         Ok(code) => code.into(),

@@ -8,6 +8,7 @@
 //! | [`kernel`] | versions of the kernel, compared |
 //! | [`lint`] | verdicts on settings, with places and fixes |
 //! | [`key`] | keys in the notations people write |
+//! | [`plan`] | from what a host shows and is to do to the changes that the difference justifies |
 #![forbid(unsafe_code)]
 
 pub mod catalogue;
@@ -16,6 +17,7 @@ pub mod files;
 pub mod kernel;
 pub mod key;
 pub mod lint;
+pub mod plan;
 
 pub use catalogue::Catalogue;
 pub use kernel::KernelVersion;

@@ -34,7 +34,7 @@ impl Drawer {
         let handler = GraphicalReportHandler::new_themed(theme)
             .with_width(width.clamp(40, 120))
             .with_links(false)
-            .with_context_lines(0)
+            .with_context_lines(1)
             .without_syntax_highlighting()
             .tab_width(4);
         Self { handler, texts: vec![None; documents] }
@@ -99,20 +99,22 @@ impl SourceCode for Excerpt {
     fn read_span<'a>(
         &'a self,
         span: &SourceSpan,
-        _before: usize,
+        before: usize,
         _after: usize,
     ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
         let (from, to) = (span.offset().min(self.text.len()), (span.offset() + span.len()).min(self.text.len()));
         let start = self.text[..from].rfind('\n').map_or(0, |newline| newline + 1);
         let end = self.text[to..].find('\n').map_or(self.text.len(), |newline| to + newline);
         let line = self.first_line + self.text[..start].matches('\n').count();
+        // Without context the place itself is asked for, for the head.
+        let column = if before == 0 { self.text[start..from].chars().count() } else { 0 };
         let lines = self.text[start..end].matches('\n').count() + 1;
         Ok(Box::new(MietteSpanContents::new_named(
             self.name.clone(),
             &self.text.as_bytes()[start..end],
             (start, end - start).into(),
             line,
-            0,
+            column,
             lines,
         )))
     }

@@ -31,7 +31,7 @@ use crate::files::Document;
 pub use finding::{Edit, Finding, Fix, Related};
 pub use rule::{Kind, Rule, Severity};
 pub use rules::{all, find};
-pub use target::{Role, Target, TargetError};
+pub use target::{Target, TargetError};
 
 /// What is known about the place where the documents lie.
 #[derive(Debug, Clone, Default)]

@@ -21,6 +21,8 @@ pub(super) struct Run<'a> {
     pub(super) findings: Vec<Finding>,
     /// For each item, whether something was said about it.
     told: Vec<bool>,
+    /// For each item, whether another line takes its place: what it would do does not matter.
+    loses: Vec<bool>,
 }
 
 impl<'a> Run<'a> {
@@ -41,7 +43,8 @@ impl<'a> Run<'a> {
             }
         }
         let told = vec![false; items.len()];
-        Self { documents, target, surroundings, catalogue, items, by_key, findings: Vec::new(), told }
+        let loses = told.clone();
+        Self { documents, target, surroundings, catalogue, items, by_key, findings: Vec::new(), told, loses }
     }
 
     /// Calls `check` with each item. The items can't change meanwhile, the findings can.
@@ -51,6 +54,20 @@ impl<'a> Run<'a> {
             check(self, index, item);
         }
         self.items = items;
+    }
+
+    /// The same without items that another line takes the place of.
+    pub(super) fn each_in_force(&mut self, mut check: impl FnMut(&mut Self, usize, &Item<'a>)) {
+        self.each(|run, index, item| {
+            if !run.loses[index] {
+                check(run, index, item);
+            }
+        });
+    }
+
+    /// Another line takes the item's place.
+    pub(super) fn mark_as_lost(&mut self, index: usize) {
+        self.loses[index] = true;
     }
 
     /// Calls `check` with the items of each key that is set more than once in a group.

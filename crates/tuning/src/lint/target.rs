@@ -4,46 +4,7 @@ use std::fmt;
 
 use crate::effective::Distribution;
 use crate::kernel::KernelVersion;
-
-/// What the host is there for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Role {
-    /// Answers many short requests.
-    Web,
-    /// Between clients and servers.
-    Proxy,
-    /// Few large transfers.
-    Bulk,
-    /// Streams media.
-    Video,
-    /// Queries of near clients.
-    Database,
-    /// Forwards packets.
-    Router,
-    /// Forwards for pods, and runs servers.
-    KubernetesNode,
-    /// A person sits at it.
-    Workstation,
-}
-
-impl Role {
-    /// Names and roles.
-    pub const NAMES: [(&'static str, Self); 8] = [
-        ("web", Self::Web),
-        ("proxy", Self::Proxy),
-        ("bulk", Self::Bulk),
-        ("video", Self::Video),
-        ("database", Self::Database),
-        ("router", Self::Router),
-        ("kubernetes-node", Self::KubernetesNode),
-        ("workstation", Self::Workstation),
-    ];
-
-    /// Whether it forwards packets of others.
-    pub fn forwards(self) -> bool {
-        matches!(self, Self::Router | Self::KubernetesNode)
-    }
-}
+use crate::plan::Role;
 
 /// A place to apply settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,6 +60,11 @@ const KERNELS: [(&str, &str, KernelVersion); 18] = [
 ];
 
 impl Target {
+    /// Whether it forwards packets of others.
+    pub(super) fn forwards(&self) -> bool {
+        matches!(self.role, Some(Role::Router | Role::KubernetesNode))
+    }
+
     /// Any host with a kernel.
     pub fn new(kernel: KernelVersion) -> Self {
         Self {
@@ -132,9 +98,9 @@ impl Target {
                     target.memory = Some(bytes);
                 }
                 Some(("role", name)) => {
-                    let names = || Role::NAMES.map(|(name, _)| name).join(", ");
-                    let role = Role::NAMES.iter().find(|(known, _)| *known == name);
-                    target.role = Some(role.ok_or_else(|| wrong(&format_args!("roles are {}", names())))?.1);
+                    let names = || Role::ALL.map(Role::name).join(", ");
+                    let role = Role::ALL.into_iter().find(|role| role.name() == name);
+                    target.role = Some(role.ok_or_else(|| wrong(&format_args!("roles are {}", names())))?);
                 }
                 Some(("congestion-controls", names)) => {
                     target.congestion_controls = Some(names.split(['+', ' ']).map(str::to_owned).collect());

@@ -5,7 +5,7 @@ use crate::lint::rules::conflict::*;
 use crate::lint::run::Run;
 
 pub(super) fn check(run: &mut Run<'_>) {
-    run.each(|run, index, item| match item.key.as_str() {
+    run.each_in_force(|run, index, item| match item.key.as_str() {
         "net.ipv4.tcp_tw_reuse" if item.number() == Some(1) => {
             let Some((document, span)) = other(run, item.group, "net.ipv4.tcp_timestamps", |n| n == 0) else { return };
             run.say(&REUSE_NEEDS_TIMESTAMPS, index, item, "tcp_tw_reuse reuses nothing without timestamps")

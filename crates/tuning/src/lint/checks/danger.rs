@@ -7,7 +7,7 @@ use crate::lint::rules::danger::*;
 use crate::lint::run::Run;
 
 pub(super) fn check(run: &mut Run<'_>) {
-    run.each(|run, index, item| {
+    run.each_in_force(|run, index, item| {
         if item.found.is_none() {
             return;
         }
@@ -131,7 +131,7 @@ fn drops(run: &mut Run<'_>, index: usize, item: &Item<'_>, number: i128) {
 fn locks_out(run: &mut Run<'_>, index: usize, item: &Item<'_>, number: i128) {
     let is_all =
         item.found.as_ref().and_then(|f| f.instance.as_deref()).is_some_and(|i| matches!(i, "all" | "default"));
-    let forwards = run.target.role.is_some_and(|role| role.forwards());
+    let forwards = run.target.forwards();
     match (item.key.as_str(), number) {
         ("net.ipv4.ip_forward", 0) | ("net.ipv4.conf.all.forwarding", 0) | ("net.ipv6.conf.all.forwarding", 0)
             if forwards =>

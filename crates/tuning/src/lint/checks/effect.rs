@@ -9,9 +9,8 @@ use crate::lint::rules::effect::*;
 use crate::lint::run::Run;
 
 pub(super) fn check(run: &mut Run<'_>) {
-    duplicates(run);
     sysctl_conf(run);
-    run.each(|run, index, item| {
+    run.each_in_force(|run, index, item| {
         let Some(knob) = item.found.as_ref().map(|found| found.knob) else { return };
         let kernel = run.target.kernel;
         if !knob.exists_in(kernel) {
@@ -108,7 +107,8 @@ fn competes(document: &Document, item: &Item<'_>) -> bool {
 /// More repetitions than this in one file are one finding: a block was pasted twice.
 const MOST_REPEATED: usize = 5;
 
-fn duplicates(run: &mut Run<'_>) {
+/// Lines whose place another takes. Comes before what judges values: those of a loser don't matter.
+pub(super) fn duplicates(run: &mut Run<'_>) {
     let order = file_order(run.documents);
     let mut repeated: Vec<Vec<(usize, Span, usize)>> = vec![Vec::new(); run.documents.len()];
     let items = std::mem::take(&mut run.items);
@@ -138,6 +138,7 @@ fn duplicates(run: &mut Run<'_>) {
             };
             if item.normal_value() == winner.normal_value() {
                 if is_same_file {
+                    run.mark_as_lost(*index);
                     repeated[item.document].push((*index, item.setting.span, line));
                 }
                 continue;
@@ -150,7 +151,8 @@ fn duplicates(run: &mut Run<'_>) {
                 continue;
             }
             let fix = run.removal(item);
-            let message = format!("{at} sets it to {} and wins", shown(winner.value));
+            let message = format!("{at} sets it to {} and wins", shown(&winner.normal_value()));
+            run.mark_as_lost(*index);
             let finding = run.say_about(&OVERRIDDEN, *index, item, item.setting.span, message);
             finding.related(winner.document, winner.setting.span, "this one is in force");
             finding.help(if is_same_file {

@@ -8,7 +8,7 @@ use crate::lint::rules::habit::*;
 use crate::lint::run::Run;
 
 pub(super) fn check(run: &mut Run<'_>) {
-    run.each(|run, index, item| {
+    run.each_in_force(|run, index, item| {
         if item.setting.is_dynamic || item.found.is_none() {
             return;
         }
@@ -31,7 +31,7 @@ fn fq(run: &mut Run<'_>, index: usize, item: &Item<'_>) {
     if item.value != "fq" || run.is_told(index) {
         return;
     }
-    let forwards = run.target.role.is_some_and(|role| role.forwards());
+    let forwards = run.target.forwards();
     if forwards {
         run.say(&FQ, index, item, "fq paces what this host sends itself; a host that forwards wants fq_codel or cake")
             .severity(Severity::Warning);

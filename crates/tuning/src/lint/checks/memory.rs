@@ -9,7 +9,7 @@ use crate::lint::rules::values::UNIT;
 use crate::lint::run::Run;
 
 pub(super) fn check(run: &mut Run<'_>) {
-    run.each(|run, index, item| match item.key.as_str() {
+    run.each_in_force(|run, index, item| match item.key.as_str() {
         "net.ipv4.tcp_mem" | "net.ipv4.udp_mem" => pages(run, index, item),
         "net.ipv4.tcp_rmem" | "net.ipv4.tcp_wmem" => triple(run, index, item),
         "net.core.rmem_default" | "net.core.wmem_default" => every_socket(run, index, item),

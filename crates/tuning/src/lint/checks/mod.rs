@@ -17,6 +17,7 @@ pub(super) fn all(run: &mut Run<'_>) {
     syntax::check(run);
     names::check(run);
     values::check(run);
+    effect::duplicates(run);
     memory::check(run);
     danger::check(run);
     conflict::check(run);

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::catalogue::Access;
+use crate::catalogue::{Access, Catalogue};
 use crate::files::Means;
 use crate::lint::rule::Severity;
 use crate::lint::rules::danger::NAT;
@@ -27,6 +27,9 @@ pub(super) fn check(run: &mut Run<'_>) {
                 .entry(item.key.clone())
                 .or_insert_with(|| {
                     // A name that ends in a wildcard is near to everything.
+                    if let Some(meant) = misplaced(catalogue, &item.key) {
+                        return Some(meant);
+                    }
                     let near = catalogue.nearest(&item.setting.key).filter(|near| !near.knob.name.ends_with('*'));
                     near.map(|near| near.key)
                 })
@@ -95,6 +98,25 @@ pub(super) fn check(run: &mut Run<'_>) {
             needs_module(run, index, item, module);
         }
     });
+}
+
+/// The key that was meant where a part of its path is missing or another one: `tcp_rmem`, `net.ipv4_timestamps`, `net.core.tcp_sack`.
+fn misplaced(catalogue: &Catalogue, key: &str) -> Option<String> {
+    let key = key.to_lowercase();
+    let last = key.rsplit('.').next().unwrap_or(&key);
+    let behind = key.strip_prefix("net.ipv4_").or_else(|| key.strip_prefix("net.core_")).unwrap_or(last);
+    let candidates = [
+        key.replace('_', "."),
+        format!("net.{key}"),
+        format!("net.ipv4.{behind}"),
+        format!("net.ipv4.tcp_{behind}"),
+        format!("net.core.{behind}"),
+        format!("net.netfilter.{behind}"),
+    ];
+    let known = |candidate: &&String| catalogue.lookup(candidate).is_some_and(|found| !found.knob.name.ends_with('*'));
+    // Below another tree a last part alone says little: `net.ipv6.conf.all.x` is not about IPv4.
+    let is_short = key.matches('.').count() <= 2;
+    candidates.iter().find(known).filter(|_| is_short).cloned()
 }
 
 fn needs_module(run: &mut Run<'_>, index: usize, item: &crate::lint::item::Item<'_>, module: &str) {

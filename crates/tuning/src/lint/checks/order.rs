@@ -10,7 +10,7 @@ pub(super) fn check(run: &mut Run<'_>) {
         script(run, index);
         suffix(run, index);
     }
-    run.each(|run, index, item| {
+    run.each_in_force(|run, index, item| {
         let name = &run.documents[item.document].name;
         let base = name.rsplit('/').next().unwrap_or("");
         let is_early = base.ends_with(".conf") && base.starts_with(|c: char| c.is_ascii_digit()) && base < "50-";

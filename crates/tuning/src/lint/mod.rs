@@ -14,6 +14,7 @@
 
 mod amount;
 mod checks;
+mod exercise;
 pub mod finding;
 pub mod fix;
 mod item;
@@ -28,6 +29,8 @@ use std::collections::BTreeSet;
 use crate::catalogue::Catalogue;
 use crate::files::Document;
 
+#[doc(hidden)]
+pub use exercise::exercise;
 pub use finding::{Edit, Finding, Fix, Related};
 pub use rule::{Kind, Rule, Severity};
 pub use rules::{all, find};

@@ -66,6 +66,8 @@ fn short_name(sources: &Sources, index: usize) -> String {
             common = folder(&first[..common - 1]);
         }
     }
+    // A slash that all have in common tells that they are paths of the whole system.
+    let common = if common <= 1 { 0 } else { common };
     output::plain(&sources.documents[index].name[common..])
 }
 

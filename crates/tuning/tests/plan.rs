@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{followed, server};
+use common::server;
 use proptest::prelude::*;
 use tuning::plan::{Change, ChangeKind, Facts, Plan, Presence, Role, Softnet, Target, plan};
 use units::{Duration, Rate};
@@ -282,6 +282,28 @@ fn eight_hundred_gigabits_over_ten_seconds_do_not_overflow() {
     let plan = plan(&facts, &with(u64::MAX, target("800gbit", "10s", Role::Bulk))).unwrap();
     assert_eq!(change(&plan, "net.ipv4.tcp_rmem").to, "4096 131072 2146435072");
     assert!(change(&plan, "net.ipv4.tcp_rmem").why.contains("TCP's largest window is"));
+}
+
+/// What the host shows once a plan is followed.
+fn followed(mut facts: Facts, plan: &Plan) -> Facts {
+    for change in &plan.changes {
+        match change.kind {
+            ChangeKind::Sysctl => {
+                facts.sysctls.insert(change.key.clone(), change.to.clone());
+            }
+            ChangeKind::Qdisc => {
+                let (device, part) = change.key.rsplit_once(' ').unwrap();
+                let devices = facts.interfaces.as_mut().unwrap();
+                let device = devices.iter_mut().find(|d| d.name == device).unwrap();
+                if part == "root" {
+                    device.qdisc = change.to.clone();
+                } else {
+                    device.leaves = change.to.split_whitespace().map(str::to_owned).collect();
+                }
+            }
+        }
+    }
+    facts
 }
 
 /// Hosts as odd as they come.

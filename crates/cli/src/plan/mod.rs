@@ -16,15 +16,14 @@ use crate::{document, output};
 #[derive(clap::Args)]
 pub struct Arguments {
     /// What one connection should reach, such as 10gbit
-    #[arg(long, value_name = "RATE")]
-    bandwidth: Rate,
+    #[arg(long, value_name = "RATE", required_unless_present = "print_facts")]
+    bandwidth: Option<Rate>,
     /// The path's round-trip time without a queue, such as 100ms
-    #[arg(long, value_name = "TIME")]
-    rtt: Duration,
-    /// What the host is for
-    #[arg(long, value_parser = role, value_name = "ROLE")]
-    #[arg(help = "What the host is for: web, proxy, bulk, video, database, router, kubernetes-node or workstation")]
-    role: Role,
+    #[arg(long, value_name = "TIME", required_unless_present = "print_facts")]
+    rtt: Option<Duration>,
+    /// What the host is for: web, proxy, bulk, video, database, router, kubernetes-node or workstation
+    #[arg(long, value_parser = role, value_name = "ROLE", required_unless_present = "print_facts")]
+    role: Option<Role>,
     /// How many connections there are at the same time (of a router: those it forwards)
     #[arg(long, value_name = "N")]
     connections: Option<u64>,
@@ -94,12 +93,10 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         document.insert("facts".into(), json!(facts));
         return output::write(&arguments.output, &document::text(document)?).map(|()| Exit::Done);
     }
-    let target = Target {
-        bandwidth: arguments.bandwidth,
-        rtt: arguments.rtt,
-        role: arguments.role,
-        connections: arguments.connections,
+    let (Some(bandwidth), Some(rtt), Some(role)) = (arguments.bandwidth, arguments.rtt, arguments.role) else {
+        return Err(Failure::usage("a plan needs --bandwidth, --rtt and --role"));
     };
+    let target = Target { bandwidth, rtt, role, connections: arguments.connections };
     let plan = plan(&facts, &target).map_err(Failure::usage)?;
     let text = match if arguments.json { Notation::Json } else { arguments.format } {
         Notation::Text => output::plain(&text::render(&plan, facts.container, output::width())),

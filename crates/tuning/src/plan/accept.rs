@@ -32,6 +32,10 @@ fn listen(draft: &mut Draft<'_>) {
     let burst = connections / 100;
     let need =
         if burst <= USUAL_LISTEN { USUAL_LISTEN } else { burst.min(MOST_LISTEN).next_power_of_two().min(MOST_LISTEN) };
+    let enough = match draft.target.connections {
+        Some(_) => "enough for the clients that were named",
+        None => "the kernel's own size or more; --connections tells how many clients there are",
+    };
     let why = if burst > USUAL_LISTEN {
         format!(
             "{connections} clients that come back within ten seconds, and a program that is busy for 100 ms, make a queue of {burst}"
@@ -46,14 +50,14 @@ fn listen(draft: &mut Draft<'_>) {
                they are too slow"
             .to_owned(),
     };
-    draft.raise(LISTEN, &[need], reasons, "enough for the clients that were named");
+    draft.raise(LISTEN, &[need], reasons, enough);
     if burst > USUAL_LISTEN {
         let reasons = Reasons {
             why,
             effect: "half-open connections get a full handshake instead of a SYN cookie during bursts",
             risk: "about 300 bytes for each half-open connection".to_owned(),
         };
-        draft.raise(HALF_OPEN, &[need], reasons, "enough for the clients that were named");
+        draft.raise(HALF_OPEN, &[need], reasons, enough);
     } else {
         draft.keep(HALF_OPEN, "a full queue is answered with SYN cookies");
     }

@@ -70,13 +70,13 @@ fn discipline(draft: &mut Draft<'_>) {
                 };
                 draft.set(DEFAULT, kind, reasons);
             }
-            None => draft.keep(
-                DEFAULT,
-                format!(
-                    "{} would be better here, but it isn't known whether this kernel has it",
-                    wish.kinds.join(" or ")
-                ),
-            ),
+            None => {
+                let names = wish.kinds.join(" or ");
+                let absent = wish.kinds.iter().all(|kind| draft.facts.has(&format!("sch_{kind}")) == Some(false));
+                let why =
+                    if absent { "and this kernel has none" } else { "but it isn't known whether this kernel has it" };
+                draft.keep(DEFAULT, format!("{names} would be better here, {why}"));
+            }
         }
     }
     let to = draft.planned(DEFAULT).unwrap_or_default().to_owned();

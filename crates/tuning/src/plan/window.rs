@@ -68,7 +68,7 @@ pub(super) fn plan(draft: &mut Draft<'_>) {
 
 /// The largest buffer of one connection, and what bounds it.
 fn most(draft: &Draft<'_>) -> (u64, &'static str) {
-    let of_all = draft.tcp_memory.map_or(u64::MAX, |all| all.as_u64() / SHARE_OF_ALL >> 20 << 20);
+    let of_all = draft.tcp_memory.map_or(u64::MAX, |all| ((all.as_u64() / SHARE_OF_ALL) >> 20) << 20);
     if of_all < LARGEST_BUFFER {
         (of_all, "a quarter of what tcp_mem allows all TCP sockets together")
     } else {

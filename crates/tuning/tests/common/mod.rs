@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tuning::plan::{ChangeKind, Facts, Interface, Plan, Presence, Softnet};
+use tuning::plan::{Facts, Interface, Presence, Softnet};
 
 const GIB: u64 = 1 << 30;
 
@@ -59,26 +59,4 @@ pub fn server() -> Facts {
         softnet: Some(Softnet { processed: 1_000_000, dropped: 0, squeezed: 3 }),
         container: false,
     }
-}
-
-/// What the host shows once a plan is followed.
-pub fn followed(mut facts: Facts, plan: &Plan) -> Facts {
-    for change in &plan.changes {
-        match change.kind {
-            ChangeKind::Sysctl => {
-                facts.sysctls.insert(change.key.clone(), change.to.clone());
-            }
-            ChangeKind::Qdisc => {
-                let (device, part) = change.key.rsplit_once(' ').unwrap();
-                let devices = facts.interfaces.as_mut().unwrap();
-                let device = devices.iter_mut().find(|d| d.name == device).unwrap();
-                if part == "root" {
-                    device.qdisc = change.to.clone();
-                } else {
-                    device.leaves = change.to.split_whitespace().map(str::to_owned).collect();
-                }
-            }
-        }
-    }
-    facts
 }

@@ -58,7 +58,10 @@ fn a_pasted_list_starts_with_the_three_lines_that_matter_and_ends_with_a_summary
     let out = ended(&["--target", "ubuntu-26.04", &guide("bbrv3-and-tcp-stack")], 1);
     let lines: Vec<_> = out.lines().collect();
     assert_eq!(lines[0], "The lines that matter most:");
-    assert!(lines[1].contains("20-tcp-tuning.conf:1") && lines[1].contains("error") && lines[1].contains("tcp_mem"), "{out}");
+    assert!(
+        lines[1].contains("20-tcp-tuning.conf:1") && lines[1].contains("error") && lines[1].contains("tcp_mem"),
+        "{out}"
+    );
     assert!(out.contains("20-tcp-tuning.conf:2") && out.contains("20-tcp-tuning.conf:3"), "{out}");
     assert!(out.contains("65536 131072 262144") && out.contains("1 GiB"), "{out}");
     assert!(out.contains("10 settings in 2 files: 1 error, 3 warnings, 7 notes."), "{out}");
@@ -99,7 +102,12 @@ fn what_cannot_be_read_is_named_and_the_rest_is_judged() {
     let output = linerate(&all);
     let (out, err) = (text(&output.stdout), text(&output.stderr));
     assert_eq!(output.status.code(), Some(4), "{err}");
-    for part in ["93-huge.conf: it is larger than 16 MiB", "94-pipe.conf: it is no regular file", "95-circle.conf: ", "empty: it is a folder without"] {
+    for part in [
+        "93-huge.conf: it is larger than 16 MiB",
+        "94-pipe.conf: it is no regular file",
+        "95-circle.conf: ",
+        "empty: it is a folder without",
+    ] {
         assert!(err.contains(part), "{part}: {err}");
     }
     assert!(out.contains("this is no text") && out.contains("tcp_sack"), "{out}");
@@ -222,7 +230,8 @@ fn effective_names_winners_losers_and_what_sysctl_system_would_change() {
     assert!(out.contains("net.ipv4.conf.all.rp_filter = 1\n    at boot, ufw: /etc/ufw/sysctl.conf:1"), "{out}");
     assert!(out.contains("by the pattern net.ipv4.conf.*.rp_filter"), "{out}");
     let json: Value =
-        serde_json::from_str(&ended(&["--effective", "--json", "--root", &folder.top(), "net.core.somaxconn"], 0)).unwrap();
+        serde_json::from_str(&ended(&["--effective", "--json", "--root", &folder.top(), "net.core.somaxconn"], 0))
+            .unwrap();
     assert_eq!(json["keys"][0]["at_boot"]["by"], "systemd-sysctl");
     assert_eq!(json["keys"][0]["sysctl_system"]["value"], "3");
     assert!(ended(&["--effective", "--root", &folder.top(), "net.core.rmem_max"], 0).contains("no file sets it"));

@@ -74,9 +74,13 @@ impl Catalogue {
             Some(Nearest { knob: found.knob, key: (*meant).to_owned(), distance: strsim::osa_distance(&key, meant) })
         });
         other.or_else(|| {
-            let candidates = self.knobs.iter().map(|knob| {
+            // The distance of two long names costs as much as everything else together: first what bounds it from below.
+            let letters = count_letters(&key);
+            let candidates = self.knobs.iter().filter_map(|knob| {
                 let name = filled_in(&knob.name, &key);
-                Nearest { knob, distance: strsim::osa_distance(&key, &name), key: name }
+                let is_far = name.len().abs_diff(key.len()) > allowed * 4
+                    || apart(&letters, &count_letters(&name)) > 2 * allowed;
+                (!is_far).then(|| Nearest { knob, distance: strsim::osa_distance(&key, &name), key: name })
             });
             candidates.filter(|n| n.distance <= allowed).min_by_key(|n| (n.distance, n.knob.importance))
         })
@@ -86,6 +90,21 @@ impl Catalogue {
     pub fn is_removed(&self, key: &str, version: KernelVersion) -> Option<Found<'_>> {
         self.lookup(key).filter(|found| found.knob.until.is_some_and(|until| until <= version))
     }
+}
+
+/// How often each letter occurs, letters taken together by their lowest five bits.
+fn count_letters(text: &str) -> [u16; 32] {
+    let mut counts = [0_u16; 32];
+    for c in text.chars() {
+        let count = &mut counts[c as usize % 32];
+        *count = count.saturating_add(1);
+    }
+    counts
+}
+
+/// Letters that one has and the other has not: each edit makes away with at most two of them.
+fn apart(a: &[u16; 32], b: &[u16; 32]) -> usize {
+    a.iter().zip(b).map(|(a, b)| usize::from(a.abs_diff(*b))).sum()
 }
 
 /// What the `*` of `pattern` (dotted) stands for in `key`; several components count as one with dots in it.

@@ -79,7 +79,8 @@ add_file() { # root, file, path in the machine
   [ -f "$2" ] && [ "$(head -c4 "$2" | od -An -tx1 | tr -d ' \n')" = 7f454c46 ] || return 0
   # Debugging symbols would only cost the machine memory.
   if command -v strip >/dev/null; then strip --strip-debug "$1/$3" 2>/dev/null || true; fi
-  { ldd "$2" 2>/dev/null || true; } | grep -oE '/[^ ]+' | while read -r library; do
+  # A static program needs none, and grep then finds nothing.
+  { ldd "$2" 2>/dev/null || true; } | { grep -oE '/[^ ]+' || true; } | while read -r library; do
     [ -e "$1/$library" ] && continue
     mkdir -p "$1/$(dirname "$library")"
     cp -L "$library" "$1/$library"

@@ -2,10 +2,15 @@
 #![forbid(unsafe_code)]
 
 mod cc;
+mod document;
 mod exit;
+mod knobs;
 mod lab;
+mod lint;
 mod output;
+mod plan;
 mod stop;
+mod wrap;
 
 use std::process::ExitCode;
 
@@ -30,6 +35,12 @@ enum Command {
     /// Congestion controls of this kernel: which there really are, who uses them, and BBRv3 where the kernel has none
     #[command(subcommand)]
     Cc(cc::Command),
+    /// What a sysctl means: unit, range, default, when to change it, risk, source. Reads only
+    Knobs(knobs::Arguments),
+    /// Judges sysctl files, profiles, scripts, playbooks and manifests before anyone applies them; says who wins. Changes nothing
+    Lint(Box<lint::Arguments>),
+    /// The smallest set of changes that a path and a role justify on this host, with the arithmetic. Changes nothing
+    Plan(plan::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -37,6 +48,9 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Lab(command) => lab::run(command),
         Command::Cc(command) => cc::run(command),
+        Command::Knobs(arguments) => knobs::run(&arguments),
+        Command::Lint(arguments) => lint::run(&arguments),
+        Command::Plan(arguments) => plan::run(&arguments),
     };
     match result {
         Ok(code) => code.into(),

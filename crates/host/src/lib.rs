@@ -7,6 +7,8 @@
 //! | [`netns`] | unnamed network namespaces that vanish with the process |
 //! | [`everywhere`] | every network namespace of the machine |
 //! | [`link`], [`route`] | the few things an experiment sets by netlink |
+//! | [`qdisc`] | the queue disciplines of devices |
+//! | [`inventory`] | memory, modules, listening ports, counters: what a plan rests on |
 //! | [`sysctl`] | one key of `/proc/sys`, read and written for the calling thread's namespace |
 //! | [`tcp`] | what a TCP socket tells about itself, and its congestion control |
 //! | [`cc`] | the congestion controls this kernel has, and which version of each |
@@ -16,8 +18,10 @@
 pub mod cc;
 pub mod clock;
 pub mod everywhere;
+pub mod inventory;
 pub mod link;
 pub mod netns;
+pub mod qdisc;
 pub mod route;
 pub mod sysctl;
 pub mod tcp;

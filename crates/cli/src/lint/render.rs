@@ -1,0 +1,148 @@
+//! The report for people: the lines that matter most, then each finding with its text, notes as one line each, a summary last.
+
+use std::fmt::Write;
+
+use tuning::lint::{Finding, Report, Severity};
+
+use super::snippet::Drawer;
+use super::sources::Sources;
+use crate::{output, wrap};
+
+/// More findings in full are a wall of text.
+const MOST_IN_FULL: usize = 20;
+
+/// Notes beyond this many are counted.
+const MOST_NOTES: usize = 30;
+
+/// The whole report. `all`: everything in full.
+pub fn report(sources: &Sources, report: &Report, all: bool) -> String {
+    let width = output::width();
+    let colour = output::colour();
+    let mut out = String::new();
+    let serious = report.findings.iter().filter(|f| f.severity > Severity::Note).count();
+    if report.findings.len() > 3 {
+        out += &top(sources, report, width);
+        out.push('\n');
+    }
+    let mut drawer = Drawer::new(width, colour, sources.documents.len());
+    let in_full = if all { report.findings.len() } else { serious.min(MOST_IN_FULL) };
+    for finding in &report.findings[..in_full] {
+        out += &drawer.draw(sources, finding);
+        out.push('\n');
+    }
+    if !all {
+        if serious > in_full {
+            let _ = writeln!(out, "… and {} more errors and warnings (--all)\n", serious - in_full);
+        }
+        out += &notes(sources, &report.findings[serious..], width);
+    }
+    out + &summary(sources, report)
+}
+
+/// A finding as a sentence that names the key.
+pub fn sentence(finding: &Finding) -> String {
+    match &finding.key {
+        Some(key) if !finding.message.contains(key.as_str()) => format!("{key}: {}", finding.message),
+        _ => finding.message.clone(),
+    }
+}
+
+/// `line 3`, with the file where there are several: without the folders that all of them have in common.
+fn place(sources: &Sources, finding: &Finding) -> String {
+    let document = &sources.documents[finding.document];
+    let line = document.position(finding.span).line;
+    match sources.documents.len() {
+        1 => format!("line {line}"),
+        _ => format!("{}:{line}", short_name(sources, finding.document)),
+    }
+}
+
+fn short_name(sources: &Sources, index: usize) -> String {
+    let folder = |name: &str| name.rfind('/').map_or(0, |at| at + 1);
+    let first = &sources.documents[0].name;
+    let mut common = folder(first);
+    for document in &sources.documents {
+        while common > 0 && document.name.get(..common) != Some(&first[..common]) {
+            common = folder(&first[..common - 1]);
+        }
+    }
+    // A slash that all have in common tells that they are paths of the whole system.
+    let common = if common <= 1 { 0 } else { common };
+    output::plain(&sources.documents[index].name[common..])
+}
+
+/// The three lines that matter most, one to a line of the file.
+fn top(sources: &Sources, report: &Report, width: usize) -> String {
+    let mut lines: Vec<(String, &Finding)> = Vec::new();
+    for finding in &report.findings {
+        let place = place(sources, finding);
+        if lines.len() < 3 && lines.iter().all(|(other, _)| *other != place) {
+            lines.push((place, finding));
+        }
+    }
+    let longest = lines.iter().map(|(place, _)| place.chars().count()).max().unwrap_or(0);
+    let mut out = String::from(match lines.len() {
+        1 => "The line that matters most:\n",
+        _ => "The lines that matter most:\n",
+    });
+    for (place, finding) in lines {
+        let head = format!("  {place:longest$}  {:7}  ", finding.severity.name());
+        out += &wrap::hanging(&head, &output::plain(&sentence(finding)), width);
+    }
+    out
+}
+
+fn notes(sources: &Sources, notes: &[Finding], width: usize) -> String {
+    if notes.is_empty() {
+        return String::new();
+    }
+    let mut out = String::from("Notes:\n");
+    // In the order of the files: they are read along.
+    let mut shown: Vec<&Finding> = notes.iter().collect();
+    shown.sort_by_key(|f| (f.document, f.span));
+    let line = |f: &Finding| format!("line {}", sources.documents[f.document].position(f.span).line);
+    let longest = shown.iter().take(MOST_NOTES).map(|f| line(f).len()).max().unwrap_or(0);
+    let mut document = None;
+    for finding in shown.iter().take(MOST_NOTES) {
+        if sources.documents.len() > 1 && document != Some(finding.document) {
+            let _ = writeln!(out, "  {}", short_name(sources, finding.document));
+            document = Some(finding.document);
+        }
+        let head = format!("  {:longest$}  {}  ", line(finding), finding.rule.id);
+        let help = finding.help.as_ref().map(|help| format!("; {help}")).unwrap_or_default();
+        out += &wrap::hanging(&head, &output::plain(&format!("{}{help}", sentence(finding))), width);
+    }
+    if notes.len() > MOST_NOTES {
+        let _ = writeln!(out, "  … and {} more (--all)", notes.len() - MOST_NOTES);
+    }
+    out.push('\n');
+    out
+}
+
+fn summary(sources: &Sources, report: &Report) -> String {
+    let counted = |n: usize, word: &str| format!("{n} {word}{}", if n == 1 { "" } else { "s" });
+    let files = counted(sources.documents.len(), "file");
+    let settings = counted(super::settings(&sources.documents), "setting");
+    let mut out = format!("{settings} in {files}: ");
+    if report.findings.is_empty() {
+        out += "nothing to say against them";
+    } else {
+        let parts = [Severity::Error, Severity::Warning, Severity::Note].map(|s| (super::count(report, s), s.name()));
+        let parts: Vec<_> = parts.into_iter().filter(|(n, _)| *n > 0).map(|(n, word)| counted(n, word)).collect();
+        out += &parts.join(", ");
+    }
+    if report.suppressed > 0 {
+        let _ = write!(out, ", {} suppressed", report.suppressed);
+    }
+    if !sources.unread.is_empty() {
+        let _ = write!(out, "; {} not read", counted(sources.unread.len(), "file"));
+    }
+    out += ".\n";
+    let fixes = report.findings.iter().filter(|f| f.fix.is_some()).count();
+    if fixes > 0 {
+        let _ = writeln!(out, "--fix mends {fixes} of them; --explain RULE says what is behind one.");
+    } else if !report.findings.is_empty() {
+        out += "--explain RULE says what is behind one.\n";
+    }
+    out
+}

@@ -1,0 +1,102 @@
+//! Facts for a plan: of this host, read only, or out of a file.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use host::{inventory, qdisc, sysctl};
+use tuning::Catalogue;
+use tuning::catalogue::{Access, Importance};
+use tuning::plan::{Facts, Interface, Presence, Softnet};
+use units::Bytes;
+
+use crate::exit::Failure;
+use crate::{document, output};
+
+/// Facts are some dozen kilobytes.
+const MOST_BYTES: u64 = 16 << 20;
+
+/// Modules that a plan may ask for, and a function each has.
+const MODULES: [(&str, &str); 4] = [
+    ("tcp_bbr", "bbr_main"),
+    ("sch_fq", "fq_enqueue"),
+    ("sch_fq_codel", "fq_codel_enqueue"),
+    ("sch_cake", "cake_enqueue"),
+];
+
+/// Reads this host. What can't be read is left out.
+pub fn of_this_host() -> Facts {
+    Facts {
+        kernel: document::release(),
+        memory_bytes: inventory::memory_bytes().unwrap_or(0),
+        hostname: sysctl::read("kernel.hostname").unwrap_or_default(),
+        machine: inventory::fingerprint(),
+        page_bytes: inventory::page_bytes(),
+        sysctls: sysctls(),
+        modules: MODULES
+            .iter()
+            .filter_map(|(module, function)| Some(((*module).to_owned(), presence(module, function)?)))
+            .collect(),
+        interfaces: interfaces(),
+        listening_ports: inventory::listening_ports(),
+        neighbours: inventory::neighbours(),
+        softnet: inventory::softnet().map(|(processed, dropped, squeezed)| Softnet { processed, dropped, squeezed }),
+        // This key is host-wide on every kernel so far, and other namespaces don't have it.
+        container: sysctl::read("net.core.netdev_max_backlog").is_err(),
+    }
+}
+
+/// Every key that decides performance, and what a plan looks at besides.
+fn sysctls() -> BTreeMap<String, String> {
+    let more = ["net.ipv4.tcp_adv_win_scale", "net.netfilter.nf_conntrack_count"];
+    let main = Catalogue::builtin()
+        .knobs()
+        .iter()
+        .filter(|knob| knob.importance == Importance::Main && knob.access != Access::WriteOnly);
+    let names = main.map(|knob| knob.name.replace('*', "default")).chain(more.map(str::to_owned));
+    names.filter_map(|key| sysctl::read(&key).ok().map(|value| (key, value))).collect()
+}
+
+fn presence(module: &str, function: &str) -> Option<Presence> {
+    Some(match inventory::presence(module, function)? {
+        inventory::Presence::Present => Presence::Present,
+        inventory::Presence::Loadable => Presence::Loadable,
+        inventory::Presence::Absent => Presence::Absent,
+    })
+}
+
+fn interfaces() -> Option<Vec<Interface>> {
+    let all = qdisc::list().ok()?;
+    let devices = inventory::devices_up().into_iter().filter_map(|(name, index, physical)| {
+        let root = all.iter().find(|qdisc| qdisc.index == index && qdisc.root)?;
+        let below = all.iter().filter(|qdisc| qdisc.index == index && !qdisc.root);
+        let leaves = if root.kind == "mq" { below.map(|qdisc| qdisc.kind.clone()).collect() } else { Vec::new() };
+        Some(Interface { name, qdisc: root.kind.clone(), leaves, configured: root.handle != 0, physical })
+    });
+    Some(devices.collect())
+}
+
+/// Facts out of a file: facts themselves, or a document that has them under `facts`.
+pub fn from_file(file: &Path) -> Result<Facts, Failure> {
+    let name = file.display();
+    let wrong = |why: String| Failure::usage(format_args!("{name}: {why}"));
+    let text = output::read_text(file, MOST_BYTES).map_err(|error| wrong(error.to_string()))?;
+    let value: serde_json::Value =
+        serde_json::from_str(&text).map_err(|error| wrong(format!("it is no JSON: {error}")))?;
+    let facts = value.get("facts").cloned().unwrap_or(value);
+    let mut facts: Facts = serde_json::from_value(facts).map_err(|error| {
+        wrong(format!("it holds no facts: {error}; `linerate plan … --print-facts` shows how they look"))
+    })?;
+    for value in facts.sysctls.values_mut() {
+        *value = sysctl::normalise(value);
+    }
+    Ok(facts)
+}
+
+/// The same host with other memory: `tcp_mem`, which the kernel sizes by memory, is no longer known then.
+pub fn with_memory(mut facts: Facts, memory: Bytes) -> Facts {
+    if facts.memory_bytes != memory.as_u64() {
+        facts.memory_bytes = memory.as_u64();
+        facts.sysctls.remove("net.ipv4.tcp_mem");
+    }
+    facts
+}

@@ -1,0 +1,166 @@
+//! What this machine is and has counted, read from `/proc` and `/sys`. Nothing here changes anything.
+
+use std::fs;
+use std::path::Path;
+
+/// A kernel feature that may be a module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Presence {
+    /// Built in or loaded.
+    Present,
+    /// There is a module for this kernel.
+    Loadable,
+    /// Neither.
+    Absent,
+}
+
+/// All memory in bytes (`MemTotal`); `None` where `/proc/meminfo` does not say.
+pub fn memory_bytes() -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
+    kib.checked_mul(1024)
+}
+
+/// The size of a page in bytes.
+pub fn page_bytes() -> u64 {
+    nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE)
+        .ok()
+        .flatten()
+        .and_then(|n| u64::try_from(n).ok())
+        .unwrap_or(4096)
+}
+
+/// A fingerprint of `/etc/machine-id`, which itself is not to be shown around (machine-id(5)); empty where there is none.
+pub fn fingerprint() -> String {
+    let Ok(id) = fs::read_to_string("/etc/machine-id") else { return String::new() };
+    let id = id.trim();
+    if id.is_empty() {
+        return String::new();
+    }
+    // FNV-1a: enough to tell one host from another.
+    let hash = format!("linerate {id}")
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
+    format!("{hash:016x}")
+}
+
+/// Whether this kernel has a feature: `module` (`sch_fq`) built in, loaded or to be loaded, or, where the machine has no list of
+/// modules, `function` (`fq_enqueue`) among the kernel's. `None`: not known.
+pub fn presence(module: &str, function: &str) -> Option<Presence> {
+    if Path::new("/sys/module").join(module).exists() {
+        return Some(Presence::Present);
+    }
+    let release = nix::sys::utsname::uname().ok()?.release().to_str()?.to_owned();
+    let folder = Path::new("/lib/modules").join(release);
+    let lists = |file: &str| {
+        let text = fs::read_to_string(folder.join(file)).ok()?;
+        Some(text.lines().any(|line| module_of(line) == module))
+    };
+    match (lists("modules.builtin"), lists("modules.dep")) {
+        (Some(true), _) => return Some(Presence::Present),
+        (_, Some(true)) => return Some(Presence::Loadable),
+        (Some(false), Some(false)) => return Some(Presence::Absent),
+        _ => {}
+    }
+    // ADDRESS TYPE NAME [MODULE]; addresses are zeros for those without privileges, names aren't.
+    let symbols = fs::read_to_string("/proc/kallsyms").ok().filter(|text| !text.is_empty())?;
+    let there = symbols.lines().any(|line| line.split_whitespace().nth(2) == Some(function));
+    Some(if there { Presence::Present } else { Presence::Absent })
+}
+
+/// `kernel/net/sched/sch_fq.ko.xz: …` is `sch_fq`.
+fn module_of(line: &str) -> String {
+    let path = line.split(':').next().unwrap_or_default();
+    let file = path.rsplit('/').next().unwrap_or_default();
+    file.split(".ko").next().unwrap_or_default().replace('-', "_")
+}
+
+/// TCP ports on which something of this namespace listens, sorted. `None` where `/proc/net/tcp` can't be read.
+pub fn listening_ports() -> Option<Vec<u16>> {
+    let mut ports = listening(&fs::read_to_string("/proc/thread-self/net/tcp").ok()?);
+    // A kernel without IPv6 has no such file.
+    ports.extend(fs::read_to_string("/proc/thread-self/net/tcp6").map_or_else(|_| Vec::new(), |text| listening(&text)));
+    ports.sort_unstable();
+    ports.dedup();
+    Some(ports)
+}
+
+/// State `0A` is LISTEN (net/tcp_states.h).
+fn listening(table: &str) -> Vec<u16> {
+    let port = |line: &str| {
+        let mut fields = line.split_whitespace().skip(1);
+        let (local, _, state) = (fields.next()?, fields.next()?, fields.next()?);
+        if state != "0A" {
+            return None;
+        }
+        u16::from_str_radix(local.rsplit(':').next()?, 16).ok()
+    };
+    table.lines().skip(1).filter_map(port).collect()
+}
+
+/// Entries of this namespace's IPv4 neighbour table.
+pub fn neighbours() -> Option<u64> {
+    let text = fs::read_to_string("/proc/thread-self/net/arp").ok()?;
+    Some(text.lines().skip(1).count() as u64)
+}
+
+/// What the receive soft interrupt has counted since boot, summed over CPUs: packets processed, dropped at the backlog's end, and
+/// rounds that ended with work left (`net/core/net-procfs.c`).
+pub fn softnet() -> Option<(u64, u64, u64)> {
+    softnet_sums(&fs::read_to_string("/proc/thread-self/net/softnet_stat").ok()?)
+}
+
+fn softnet_sums(table: &str) -> Option<(u64, u64, u64)> {
+    let mut sums = (0, 0, 0);
+    for line in table.lines() {
+        let mut fields = line.split_whitespace().map(|field| u64::from_str_radix(field, 16).ok());
+        sums.0 += fields.next()??;
+        sums.1 += fields.next()??;
+        sums.2 += fields.next()??;
+    }
+    Some(sums)
+}
+
+/// Devices of this namespace that are up, without `lo`: name, index, and whether there is hardware behind them.
+pub fn devices_up() -> Vec<(String, u32, bool)> {
+    let Ok(folder) = fs::read_dir("/sys/class/net") else { return Vec::new() };
+    let mut devices: Vec<(String, u32, bool)> = folder
+        .flatten()
+        .filter_map(|entry| {
+            let name = entry.file_name().into_string().ok().filter(|name| name != "lo")?;
+            let state = fs::read_to_string(entry.path().join("operstate")).ok()?;
+            let index = fs::read_to_string(entry.path().join("ifindex")).ok()?.trim().parse().ok()?;
+            // A TUN device's state is unknown, not up.
+            matches!(state.trim(), "up" | "unknown").then(|| (name, index, entry.path().join("device").exists()))
+        })
+        .collect();
+    devices.sort();
+    devices
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_sockets_that_listen_are_ports() {
+        let table = "  sl  local_address rem_address   st tx_queue\n   0: 0100007F:1F90 00000000:0000 0A 00000000\n   \
+                     1: 0100007F:0016 0200007F:1234 01 00000000\n   2: 00000000000000000000000000000000:0050 0:0 0A 0\n";
+        assert_eq!(listening(table), [8080, 80]);
+        assert_eq!(listening(""), Vec::<u16>::new());
+    }
+
+    #[test]
+    fn softnet_is_summed_over_cpus() {
+        assert_eq!(softnet_sums("0000000a 00000001 00000002 0\n00000010 00000000 00000001 0\n"), Some((26, 1, 3)));
+        assert_eq!(softnet_sums("banana\n"), None);
+    }
+
+    #[test]
+    fn modules_are_told_by_their_file_names() {
+        assert_eq!(module_of("kernel/net/sched/sch_fq.ko.xz: kernel/lib/x.ko"), "sch_fq");
+        assert_eq!(module_of("kernel/net/ipv4/tcp-bbr.ko"), "tcp_bbr");
+        assert_ne!(module_of("kernel/net/sched/sch_fq_codel.ko:"), "sch_fq");
+    }
+}

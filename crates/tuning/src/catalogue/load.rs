@@ -171,7 +171,8 @@ pub(super) fn load(files: &[(&str, &str)]) -> Result<Catalogue, LoadError> {
     }
     // `sunrpc.rdma_*` is looked at before `sunrpc.*` would be.
     patterns.sort_by_key(|&index: &usize| std::cmp::Reverse(knobs[index].name.len()));
-    Ok(Catalogue { knobs, exact, patterns })
+    let letters = knobs.iter().map(|knob| super::look_up::count_letters(&knob.name)).collect();
+    Ok(Catalogue { knobs, exact, patterns, letters })
 }
 
 impl Entry {

@@ -74,13 +74,12 @@ impl Catalogue {
             Some(Nearest { knob: found.knob, key: (*meant).to_owned(), distance: strsim::osa_distance(&key, meant) })
         });
         other.or_else(|| {
-            // The distance of two long names costs as much as everything else together: first what bounds it from below.
+            // The distance of two names costs much; most are ruled out by letters that an edit each would have to bring.
             let letters = count_letters(&key);
-            let candidates = self.knobs.iter().filter_map(|knob| {
+            let near = self.knobs.iter().zip(&self.letters).filter(|(_, of)| missing(of, &letters) <= allowed);
+            let candidates = near.map(|(knob, _)| {
                 let name = filled_in(&knob.name, &key);
-                let is_far = name.len().abs_diff(key.len()) > allowed * 4
-                    || apart(&letters, &count_letters(&name)) > 2 * allowed;
-                (!is_far).then(|| Nearest { knob, distance: strsim::osa_distance(&key, &name), key: name })
+                Nearest { knob, distance: strsim::osa_distance(&key, &name), key: name }
             });
             candidates.filter(|n| n.distance <= allowed).min_by_key(|n| (n.distance, n.knob.importance))
         })
@@ -92,26 +91,27 @@ impl Catalogue {
     }
 }
 
-/// How often each letter occurs, letters taken together by their lowest five bits.
-fn count_letters(text: &str) -> [u16; 32] {
-    let mut counts = [0_u16; 32];
-    for c in text.chars() {
+/// How often each letter of a name occurs, `*` left out; letters are taken together by their lowest five bits.
+pub(super) fn count_letters(name: &str) -> [u8; 32] {
+    let mut counts = [0_u8; 32];
+    for c in name.chars().filter(|c| *c != '*') {
         let count = &mut counts[c as usize % 32];
         *count = count.saturating_add(1);
     }
     counts
 }
 
-/// Letters that one has and the other has not: each edit makes away with at most two of them.
-fn apart(a: &[u16; 32], b: &[u16; 32]) -> usize {
-    a.iter().zip(b).map(|(a, b)| usize::from(a.abs_diff(*b))).sum()
+/// How many letters of a name a key doesn't have: no edit brings more than one.
+fn missing(name: &[u8; 32], key: &[u8; 32]) -> usize {
+    name.iter().zip(key).map(|(name, key)| usize::from(name.saturating_sub(*key))).sum()
 }
 
 /// What the `*` of `pattern` (dotted) stands for in `key`; several components count as one with dots in it.
 fn matched(pattern: &str, key: &Key) -> Option<String> {
     let (before, after) = pattern.split_once('*')?;
     let path = key.path();
-    let inside = |dotted: &str, text: &str| dotted.len() == text.len() && dotted.replace('.', "/") == text;
+    let same = |(dotted, text): (u8, u8)| dotted == text || (dotted == b'.' && text == b'/');
+    let inside = |dotted: &str, text: &str| dotted.len() == text.len() && dotted.bytes().zip(text.bytes()).all(same);
     let middle_end = path.len().checked_sub(after.len())?;
     if middle_end <= before.len() || !path.is_char_boundary(before.len()) || !path.is_char_boundary(middle_end) {
         return None;

@@ -25,6 +25,8 @@ pub struct Catalogue {
     exact: HashMap<String, usize>,
     /// Places in `knobs` of names with `*`.
     patterns: Vec<usize>,
+    /// How often each letter occurs in a knob's name, for looking for near ones.
+    letters: Vec<[u8; 32]>,
 }
 
 static BUILTIN: LazyLock<Catalogue> = LazyLock::new(|| {

@@ -38,14 +38,14 @@ fn add(root: &(impl Root + ?Sized), name: &str, depth: usize, profiles: &mut Vec
         }
         let document = Document::parse(&path, &bytes, Some(Format::Tuned));
         for line in document.source.text().lines() {
-            if let Some((key, value)) = line.split_once('=') {
-                if key.trim() == "include" {
-                    value
-                        .split([',', ';', ' '])
-                        .map(str::trim)
-                        .filter(|n| !n.is_empty())
-                        .for_each(|n| add(root, n, depth - 1, profiles));
-                }
+            if let Some((key, value)) = line.split_once('=')
+                && key.trim() == "include"
+            {
+                value
+                    .split([',', ';', ' '])
+                    .map(str::trim)
+                    .filter(|n| !n.is_empty())
+                    .for_each(|n| add(root, n, depth - 1, profiles));
             }
         }
         profiles.push(Profile { path, document });

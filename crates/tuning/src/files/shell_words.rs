@@ -202,12 +202,10 @@ impl Reader<'_> {
 
     /// The command that announced it: a `tee` behind a pipe reads what the first command wrote.
     fn command_of_heredoc(&mut self) -> &mut Command {
-        if self.command.words.is_empty() && self.command.writes.is_empty() {
-            if let Some(last) = self.pipeline.last_mut() {
-                return last;
-            }
+        match self.pipeline.last_mut() {
+            Some(last) if self.command.words.is_empty() && self.command.writes.is_empty() => last,
+            _ => &mut self.command,
         }
-        &mut self.command
     }
 
     fn word(&mut self) -> Word {

@@ -48,7 +48,7 @@ fn read_map(found: &mut Found<'_>, map: &[(Node, Node)], means: &Means) {
         map.iter().find(|(key, _)| key.scalar().is_some_and(|k| names.contains(&k))).map(|(_, value)| value)
     };
     // `name: …` and `value: …` side by side: Ansible's module, Kubernetes' list, rows of a table.
-    let named = get(&["name", "key", "sysctl", "param"]).filter(|name| name.scalar().is_some_and(|n| is_key_like(n)));
+    let named = get(&["name", "key", "sysctl", "param"]).filter(|name| name.scalar().is_some_and(is_key_like));
     if let (Some(name), Some(value)) = (named, get(&["value", "val"])) {
         let is_absent = get(&["state"]).and_then(Node::scalar) == Some("absent");
         if !is_absent {
@@ -72,13 +72,13 @@ fn read_map(found: &mut Found<'_>, map: &[(Node, Node)], means: &Means) {
         }
         let is_settings = |file: &str| file.contains("sysctl") && !file.contains("/proc/");
         let is_file_text = matches!(name, "content" | "contents" | "inline" | "block" | "line") && is_settings(&file);
-        if is_file_text || (is_settings(name) && name.ends_with(".conf")) {
-            if let Some(text) = value.scalar() {
-                let target = if file.is_empty() { name.to_owned() } else { file.clone() };
-                let appends = matches!(name, "line" | "block");
-                read_text(found, value, text, &Means::Written { target, appends });
-                continue;
-            }
+        if (is_file_text || (is_settings(name) && name.ends_with(".conf")))
+            && let Some(text) = value.scalar()
+        {
+            let target = if file.is_empty() { name.to_owned() } else { file.clone() };
+            let appends = matches!(name, "line" | "block");
+            read_text(found, value, text, &Means::Written { target, appends });
+            continue;
         }
         let inner = if name == "sysctls" { &Means::Container } else { means };
         walk(found, value, Some(name), inner);
@@ -177,8 +177,8 @@ fn read_text(found: &mut Found<'_>, node: &Node, text: &str, means: &Means) {
 /// The lines of a block of text, whose span may start at its `|`.
 fn block(text: &str, span: Span) -> Span {
     let raw = span.of(text);
-    let header =
-        raw.starts_with(['|', '>']).then(|| raw.find('\n').map_or(raw.len(), |newline| newline + 1)).unwrap_or(0);
+    let first_line = raw.find('\n').map_or(raw.len(), |newline| newline + 1);
+    let header = if raw.starts_with(['|', '>']) { first_line } else { 0 };
     Span::new(span.start + header, span.end)
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::catalogue::Catalogue;
-use crate::files::{Document, Means, Span};
+use crate::files::{Document, Means, Setting, Span};
 
 use super::finding::{Edit, Finding, Fix};
 use super::item::Item;
@@ -16,6 +16,8 @@ pub(super) struct Run<'a> {
     pub(super) surroundings: &'a Surroundings,
     pub(super) catalogue: &'a Catalogue,
     pub(super) items: Vec<Item<'a>>,
+    /// For each document the index of its first item.
+    starts: Vec<usize>,
     /// Items by group and key.
     by_key: HashMap<(usize, String), Vec<usize>>,
     pub(super) findings: Vec<Finding>,
@@ -34,8 +36,10 @@ impl<'a> Run<'a> {
     ) -> Self {
         let groups = groups(documents);
         let mut items = Vec::new();
+        let mut starts = Vec::new();
         let mut by_key: HashMap<(usize, String), Vec<usize>> = HashMap::new();
         for (index, document) in documents.iter().enumerate() {
+            starts.push(items.len());
             for setting in &document.settings {
                 let item = Item::new(index, groups[index], document, setting, catalogue);
                 by_key.entry((item.group, item.key.clone())).or_default().push(items.len());
@@ -44,7 +48,7 @@ impl<'a> Run<'a> {
         }
         let told = vec![false; items.len()];
         let loses = told.clone();
-        Self { documents, target, surroundings, catalogue, items, by_key, findings: Vec::new(), told, loses }
+        Self { documents, target, surroundings, catalogue, items, starts, by_key, findings: Vec::new(), told, loses }
     }
 
     /// Calls `check` with each item. The items can't change meanwhile, the findings can.
@@ -85,6 +89,14 @@ impl<'a> Run<'a> {
     /// Items of a key in the same group.
     pub(super) fn with_key(&self, group: usize, key: &str) -> &[usize] {
         self.by_key.get(&(group, key.to_owned())).map_or(&[], Vec::as_slice)
+    }
+
+    /// The setting of an item, and its document; also while checks run.
+    pub(super) fn place(&self, index: usize) -> Option<(usize, &'a Setting)> {
+        let document = self.starts.partition_point(|start| *start <= index).checked_sub(1)?;
+        // Documents without settings start where the next one does.
+        let setting = self.documents[document].settings.get(index - self.starts[document])?;
+        Some((document, setting))
     }
 
     /// Whether a key is set in the group.

@@ -41,17 +41,8 @@ pub(super) fn check(run: &mut Run<'_>) {
     });
 }
 
-/// The last setting of `key` in the group, where its number is as asked for. Items are away while checks run, so documents are searched.
+/// The last setting of `key` in the group, where its number is as asked for.
 fn other(run: &Run<'_>, group: usize, key: &str, wanted: impl Fn(i128) -> bool) -> Option<(usize, crate::files::Span)> {
-    let index = *run.with_key(group, key).last()?;
-    let mut seen = 0;
-    for (document, of) in run.documents.iter().enumerate() {
-        let next = seen + of.settings.len();
-        if index < next {
-            let setting = &of.settings[index - seen];
-            return setting.value.parse().ok().filter(|n| wanted(*n)).map(|_| (document, setting.span));
-        }
-        seen = next;
-    }
-    None
+    let (document, setting) = run.place(*run.with_key(group, key).last()?)?;
+    setting.value.parse().ok().filter(|n| wanted(*n)).map(|_| (document, setting.span))
 }

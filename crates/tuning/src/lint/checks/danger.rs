@@ -11,10 +11,10 @@ pub(super) fn check(run: &mut Run<'_>) {
         if item.found.is_none() {
             return;
         }
-        if let [first, last] = item.numbers[..] {
-            if item.key == "net.ipv4.ip_local_port_range" {
-                service_ports(run, index, item, first, last);
-            }
+        if let [first, last] = item.numbers[..]
+            && item.key == "net.ipv4.ip_local_port_range"
+        {
+            service_ports(run, index, item, first, last);
         }
         if let Some(number) = item.number() {
             security(run, index, item, number);

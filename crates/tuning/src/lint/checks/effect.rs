@@ -37,21 +37,21 @@ pub(super) fn check(run: &mut Run<'_>) {
         if item.key == "net.ipv4.tcp_congestion_control" && item.value.starts_with("bbr") {
             bbr(run, index, item, is_container);
         }
-        if let Some(control) = control_of(run, item) {
-            if let Some(ignored) = knob.ignored_by(&control.0) {
-                let fix = run.removal(item);
-                let is_default = knob.default_in(kernel) == Some(item.normal_value().as_str());
-                let anyway = if is_default { ", which is at its default anyway" } else { "" };
-                let message = format!("{} does not look at `{}`{anyway}", control.0, item.key);
-                let finding = run.say_about(&IGNORED_BY_CONTROL, index, item, item.setting.span, message);
-                finding.related(control.1, control.2, "chosen here").help(format!("ignored: {}", ignored.when)).fix =
-                    fix;
-                // Other connections may still have another control; for them the value counts.
-                if !item.key.contains("pacing") {
-                    finding.severity(Severity::Note);
-                }
-                return;
+        if !knob.ignored.is_empty()
+            && let Some(control) = control_of(run, item)
+            && let Some(ignored) = knob.ignored_by(&control.0)
+        {
+            let fix = run.removal(item);
+            let is_default = knob.default_in(kernel) == Some(item.normal_value().as_str());
+            let anyway = if is_default { ", which is at its default anyway" } else { "" };
+            let message = format!("{} does not look at `{}`{anyway}", control.0, item.key);
+            let finding = run.say_about(&IGNORED_BY_CONTROL, index, item, item.setting.span, message);
+            finding.related(control.1, control.2, "chosen here").help(format!("ignored: {}", ignored.when)).fix = fix;
+            // Other connections may still have another control; for them the value counts.
+            if !item.key.contains("pacing") {
+                finding.severity(Severity::Note);
             }
+            return;
         }
         // Values of single interfaces differ between distributions; saying one aloud is no mistake there.
         if !knob.is_pattern() && !run.is_told(index) && knob.default_in(kernel) == Some(item.normal_value().as_str()) {
@@ -83,16 +83,9 @@ fn bbr(run: &mut Run<'_>, index: usize, item: &Item<'_>, is_container: bool) {
 /// The congestion control that the item's group chooses, and where.
 fn control_of(run: &Run<'_>, item: &Item<'_>) -> Option<(String, usize, Span)> {
     let index = *run.with_key(item.group, "net.ipv4.tcp_congestion_control").last()?;
-    let mut seen = 0;
-    for (document, of) in run.documents.iter().enumerate() {
-        if index < seen + of.settings.len() {
-            let setting = &of.settings[index - seen];
-            let name = setting.value.split_whitespace().next().unwrap_or("").trim_matches(['"', '\'']);
-            return Some((name.to_owned(), document, setting.span));
-        }
-        seen += of.settings.len();
-    }
-    None
+    let (document, setting) = run.place(index)?;
+    let name = setting.value.split_whitespace().next().unwrap_or("").trim_matches(['"', '\'']);
+    Some((name.to_owned(), document, setting.span))
 }
 
 /// Whether a later line of the same key takes an earlier one's place.

@@ -129,21 +129,18 @@ fn lowered(run: &mut Run<'_>, index: usize, item: &Item<'_>) {
         }
     } else if matches!(item.key.as_str(), "net.ipv4.tcp_rmem" | "net.ipv4.tcp_wmem") {
         let most = default.split_whitespace().nth(2).and_then(|n| n.parse::<i128>().ok());
-        if let (Some(most), [_, _, value]) = (most, &item.numbers[..]) {
-            if *value < most {
-                let text = run.text(item.document);
-                let span = item.word_span(text, 2);
-                let message = format!(
-                    "buffers may grow to {} only: the default of Linux {kernel} is {}",
-                    amount(*value),
-                    amount(most)
-                );
-                run.say_about(&LOWERED, index, item, span, message).replace(
-                    format!("write {most}"),
-                    span,
-                    most.to_string(),
-                );
-            }
+        if let (Some(most), [_, _, value]) = (most, &item.numbers[..])
+            && *value < most
+        {
+            let text = run.text(item.document);
+            let span = item.word_span(text, 2);
+            let (value, default) = (amount(*value), amount(most));
+            let message = format!("buffers may grow to {value} only: the default of Linux {kernel} is {default}");
+            run.say_about(&LOWERED, index, item, span, message).replace(
+                format!("write {most}"),
+                span,
+                most.to_string(),
+            );
         }
     }
 }

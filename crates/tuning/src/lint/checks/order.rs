@@ -73,11 +73,11 @@ fn script(run: &mut Run<'_>, index: usize) {
 fn suffix(run: &mut Run<'_>, index: usize) {
     let document = &run.documents[index];
     let folder = document.name.rsplit_once('/').map_or("", |(folder, _)| folder);
-    if folder.ends_with("sysctl.d") && !document.name.ends_with(".conf") && document.format == Format::SysctlD {
-        if let Some(first) = document.settings.first() {
-            run.say_at(&SUFFIX, index, first.span, "nobody reads this file: its name does not end in .conf")
-                .help("add .conf to its name");
-        }
+    let is_misnamed =
+        folder.ends_with("sysctl.d") && !document.name.ends_with(".conf") && document.format == Format::SysctlD;
+    if let Some(first) = document.settings.first().filter(|_| is_misnamed) {
+        run.say_at(&SUFFIX, index, first.span, "nobody reads this file: its name does not end in .conf")
+            .help("add .conf to its name");
     }
 }
 

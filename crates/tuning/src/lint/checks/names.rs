@@ -1,9 +1,10 @@
 //! Keys that are not there.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::catalogue::{Access, Catalogue};
 use crate::files::Means;
+use crate::lint::item::Item;
 use crate::lint::rule::Severity;
 use crate::lint::rules::danger::NAT;
 use crate::lint::rules::names::*;
@@ -11,6 +12,7 @@ use crate::lint::run::Run;
 
 pub(super) fn check(run: &mut Run<'_>) {
     // Looking for a near name costs, and lists repeat themselves.
+    let mut modules = Modules::new(run);
     let mut nearest: HashMap<String, Option<String>> = HashMap::new();
     run.each(|run, index, item| {
         let span = item.setting.key_span;
@@ -98,7 +100,7 @@ pub(super) fn check(run: &mut Run<'_>) {
             run.say_about(&READ_ONLY, index, item, span, format!("`{}` can only be read", item.key));
         }
         if let Some(module) = &knob.module {
-            needs_module(run, index, item, module);
+            needs_module(run, index, item, module, &mut modules);
         }
     });
 }
@@ -125,26 +127,35 @@ fn misplaced(catalogue: &Catalogue, key: &str) -> Option<String> {
     candidates.iter().find(known).filter(|_| is_short).cloned()
 }
 
-fn needs_module(run: &mut Run<'_>, index: usize, item: &crate::lint::item::Item<'_>, module: &str) {
+/// What is known about modules.
+struct Modules<'a> {
+    /// Those that a file of modules-load.d names.
+    named: HashSet<&'a str>,
+    /// Documents and modules of which something was said: once a file is enough.
+    told: HashSet<(usize, String)>,
+}
+
+impl<'a> Modules<'a> {
+    fn new(run: &Run<'a>) -> Self {
+        let files = run.documents.iter().filter(|document| document.name.contains("modules-load.d"));
+        Self { named: files.flat_map(|file| file.source.text().lines().map(str::trim)).collect(), told: HashSet::new() }
+    }
+}
+
+fn needs_module(run: &mut Run<'_>, index: usize, item: &Item<'_>, module: &str, modules: &mut Modules<'_>) {
     if !matches!(item.setting.means, Means::File | Means::Written { .. } | Means::CommandLine) {
         return;
     }
-    // A script that loads the module, or names it for the next boot, has thought of it.
-    let is_named = run.text(item.document).contains(&format!("modprobe {module}"))
-        || run
-            .documents
-            .iter()
-            .any(|d| d.name.contains("modules-load.d") && d.source.text().lines().any(|l| l.trim() == module))
-        || run.text(item.document).contains("modules-load.d");
     let is_loaded = run.surroundings.modules.as_ref().map(|modules| modules.contains(module));
-    if is_named || is_loaded == Some(true) {
+    if is_loaded == Some(true)
+        || modules.named.contains(module)
+        || !modules.told.insert((item.document, module.to_owned()))
+    {
         return;
     }
-    // Once a file is enough.
-    let said = |f: &crate::lint::Finding| {
-        f.rule.id == NEEDS_MODULE.id && f.document == item.document && f.message.contains(module)
-    };
-    if run.findings.iter().any(said) {
+    // A script that loads the module, or names it for the next boot, has thought of it.
+    let text = run.text(item.document);
+    if text.contains(&format!("modprobe {module}")) || text.contains("modules-load.d") {
         return;
     }
     let message = format!("the key isn't there before {module} is loaded: at boot it is skipped");

@@ -17,28 +17,28 @@ pub struct Vary {
     #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
     pub profile: Option<Vec<String>>,
     /// Loss rates in the data direction, e.g. `0%,0.5%,1.5%`
-    #[arg(long, allow_negative_numbers = true, value_delimiter = ',', value_name = "P,…", value_parser = quantity::<Probability>)]
+    #[arg(long, allow_hyphen_values = true, value_delimiter = ',', value_name = "P,…", value_parser = quantity::<Probability>)]
     pub loss: Option<Vec<Probability>>,
     /// Round-trip times, e.g. `10ms,80ms`
-    #[arg(long, allow_negative_numbers = true, value_delimiter = ',', value_name = "T,…", value_parser = quantity::<Duration>)]
+    #[arg(long, allow_hyphen_values = true, value_delimiter = ',', value_name = "T,…", value_parser = quantity::<Duration>)]
     pub rtt: Option<Vec<Duration>>,
     /// Queue sizes at the bottleneck, e.g. `0.5bdp,1bdp`, `100ms`, `250kB`, `165packets`
-    #[arg(long, allow_negative_numbers = true, value_delimiter = ',', value_name = "SIZE,…")]
+    #[arg(long, allow_hyphen_values = true, value_delimiter = ',', value_name = "SIZE,…")]
     pub queue: Option<Vec<String>>,
     /// Largest socket buffers of both ends instead of the scenario's, e.g. `256MiB`
     #[arg(long, value_name = "SIZE", value_parser = buffers)]
     pub buffers: Option<Bytes>,
     /// Runs per cell
-    #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, allow_hyphen_values = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: Option<u32>,
     /// First seed of the path's randomness; repeat k uses seed + k
-    #[arg(long, allow_negative_numbers = true, value_name = "S")]
+    #[arg(long, allow_hyphen_values = true, value_name = "S")]
     pub seed: Option<u64>,
     /// Length of one run, warm-up included
-    #[arg(long, allow_negative_numbers = true, value_name = "T", value_parser = quantity::<Duration>)]
+    #[arg(long, allow_hyphen_values = true, value_name = "T", value_parser = quantity::<Duration>)]
     pub duration: Option<Duration>,
     /// Left out of the figures at a run's start
-    #[arg(long, allow_negative_numbers = true, value_name = "T", value_parser = quantity::<Duration>)]
+    #[arg(long, allow_hyphen_values = true, value_name = "T", value_parser = quantity::<Duration>)]
     pub warmup: Option<Duration>,
 }
 

@@ -16,7 +16,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Takes a stock Linux host to line rate on real paths, with evidence. So far: the lab, which measures, and BBRv3 for stock kernels.
+/// Takes a stock Linux host to line rate on real paths, with evidence. So far: the lab, which measures; BBRv3 for stock kernels; and what every
+/// network knob means.
 ///
 /// Exit codes: 0 done or clean; 1 found something (a difference, an invalid or partial run); 2 usage; 3 refused for safety;
 /// 4 failed, nothing left behind; 5 failed, not undone; 130 ended by a second Ctrl-C.

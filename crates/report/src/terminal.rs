@@ -78,7 +78,8 @@ fn heading(out: &mut String, report: &LabReport, width: usize, colour: bool) {
 pub(crate) fn partial_words(report: &LabReport) -> Option<String> {
     report.partial.then(|| {
         let reason = report.partial_reason.as_deref().unwrap_or("no reason recorded");
-        let finished = report.results.iter().filter(|run| run.invalid_reason.as_deref() != Some(crate::STOPPED)).count();
+        let finished =
+            report.results.iter().filter(|run| run.invalid_reason.as_deref() != Some(crate::STOPPED)).count();
         format!("PARTIAL: {finished} of {} runs were finished ({reason}).", report.planned_runs())
     })
 }

@@ -109,7 +109,9 @@ impl RateUnit {
 /// Stands in for bidirectional marks, overrides and isolates, and for the line and paragraph separators.
 pub(crate) fn without_reordering(c: char) -> char {
     match c {
-        '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{2028}' | '\u{2029}' => '\u{fffd}',
+        '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{2028}' | '\u{2029}' => {
+            '\u{fffd}'
+        }
         c => c,
     }
 }

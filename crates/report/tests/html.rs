@@ -104,7 +104,8 @@ fn every_plot_has_a_title_and_a_description_and_its_figures_stand_in_a_table() {
     assert!(other.clone().all(|tag| tag.attribute("aria-hidden") == Some("true")));
 }
 
-const HOSTILE: &str = "\u{202e}<script>alert(1)</script><img src=x onerror=alert(2)>\"' onload=\"x{{ 7*7 }}{% raw %}&amp;";
+const HOSTILE: &str =
+    "\u{202e}<script>alert(1)</script><img src=x onerror=alert(2)>\"' onload=\"x{{ 7*7 }}{% raw %}&amp;";
 
 /// The full sample with every string in it hostile.
 fn hostile() -> LabReport {

@@ -29,7 +29,10 @@ fn a_file_of_two_keys_has_every_default_the_documentation_names() {
         RunSpec { duration: Duration::from_secs(15), warmup: Duration::from_secs(3), repeats: 1, seed: 1 }
     );
     assert_eq!(scenario.profiles.iter().map(|p| p.name.as_str()).collect::<Vec<_>>(), ["cubic", "bbr"]);
-    assert_eq!(scenario.profiles[0].sysctls[0], ("net.ipv4.tcp_rmem".to_owned(), "4096 67108864 1073741824".to_owned()));
+    assert_eq!(
+        scenario.profiles[0].sysctls[0],
+        ("net.ipv4.tcp_rmem".to_owned(), "4096 67108864 1073741824".to_owned())
+    );
     assert_eq!(scenario.flows.len(), 1);
     assert_eq!(scenario.flows[0].kind, FlowKind::Bulk { bytes: None });
     assert_eq!(scenario.path.mtu, 1500);

@@ -78,8 +78,7 @@ pub fn run(scenarios: &[Scenario], outputs: &Outputs, emulator: EmulatorKind) ->
     {
         return Err(Failure::failed(error));
     }
-    if done < runs || report.results.iter().any(|run| run.invalid_reason.as_deref() == Some(report::STOPPED))
-    {
+    if done < runs || report.results.iter().any(|run| run.invalid_reason.as_deref() == Some(report::STOPPED)) {
         report.partial = true;
         report.partial_reason = Some(match &failure {
             Some(error) => format!("run {} of {runs} failed: {error}", done + 1),

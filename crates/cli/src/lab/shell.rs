@@ -163,13 +163,7 @@ fn near_end(arguments: &Arguments, session: &Session) -> Result<Near, Failure> {
         Some((program, rest)) => (program.as_str(), rest),
         None => (shell.as_str(), &[][..]),
     };
-    let status = session
-        .world
-        .client
-        .command(program)
-        .args(rest)
-        .env("LINERATE_SERVER", SERVER.to_string())
-        .status();
+    let status = session.world.client.command(program).args(rest).env("LINERATE_SERVER", SERVER.to_string()).status();
     let status = match status {
         Ok(status) => status,
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => {

@@ -34,8 +34,8 @@ pub fn render_html(report: &LabReport) -> String {
         .and_then(|template| template.render(Serde(Page::of(report))));
     // The template is part of this crate and its tests render all of it; a page that says so is still better than a panic
     // after an hour of measurements.
-    let page =
-        rendered.unwrap_or_else(|error| format!("<!doctype html><pre>{}</pre>", minijinja::HtmlEscape(&error.to_string())));
+    let page = rendered
+        .unwrap_or_else(|error| format!("<!doctype html><pre>{}</pre>", minijinja::HtmlEscape(&error.to_string())));
     // Escaping leaves characters that reverse a sentence, and names come from files.
     page.chars().map(text::without_reordering).collect()
 }

@@ -45,6 +45,9 @@ const OTHER_NAMES: [(&str, &str); 14] = [
     ("net.ipv6.ip_forward", "net.ipv6.conf.all.forwarding"),
 ];
 
+/// More than this many edits are no slip, however long the name.
+const MOST_SLIPS: usize = 5;
+
 impl Catalogue {
     /// The knob of a key in either notation, per-interface names resolved. `None`: not known.
     pub fn lookup(&self, key: &str) -> Option<Found<'_>> {
@@ -68,7 +71,7 @@ impl Catalogue {
     pub fn nearest(&self, key: &str) -> Option<Nearest<'_>> {
         let key = Key::parse(key).map_or_else(|_| key.to_owned(), |key| key.to_string()).to_lowercase();
         // One slip in six characters, and one more: long common prefixes make everything look alike.
-        let allowed = 1 + key.chars().count() / 8;
+        let allowed = (1 + key.chars().count() / 8).min(MOST_SLIPS);
         let other = OTHER_NAMES.iter().find(|(written, _)| *written == key).and_then(|(_, meant)| {
             let found = self.lookup(meant)?;
             Some(Nearest { knob: found.knob, key: (*meant).to_owned(), distance: strsim::osa_distance(&key, meant) })
@@ -77,9 +80,11 @@ impl Catalogue {
             // The distance of two names costs much; most are ruled out by letters that an edit each would have to bring.
             let letters = count_letters(&key);
             let near = self.knobs.iter().zip(&self.letters).filter(|(_, of)| missing(of, &letters) <= allowed);
-            let candidates = near.map(|(knob, _)| {
+            let length = key.chars().count();
+            let candidates = near.filter_map(|(knob, _)| {
                 let name = filled_in(&knob.name, &key);
-                Nearest { knob, distance: strsim::osa_distance(&key, &name), key: name }
+                let is_near = name.chars().count().abs_diff(length) <= allowed;
+                is_near.then(|| Nearest { knob, distance: strsim::osa_distance(&key, &name), key: name })
             });
             candidates.filter(|n| n.distance <= allowed).min_by_key(|n| (n.distance, n.knob.importance))
         })

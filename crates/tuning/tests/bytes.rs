@@ -18,6 +18,17 @@ const SEEDS: [&str; 9] = [
     "quiet sysctl.net.core.somaxconn=4096 \"sysctl.net.ipv4.tcp_rmem=4096 1 2\"\n",
 ];
 
+#[test]
+fn the_fuzzers_seeds_hold_and_those_that_once_broke_too() {
+    // `found-*` pointed outside the text once: quotes and blanks of Unicode in the middle of a value.
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/lint");
+    let files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert!(files.iter().any(|file| file.to_string_lossy().contains("found-")));
+    for file in files {
+        exercise(&std::fs::read(file).unwrap());
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 

@@ -60,11 +60,10 @@ impl<'d> Item<'d> {
             let start = at + raw[at..].find(part).unwrap_or(0);
             at = start + part.len();
             if place == index {
-                let inner = part.find(word).unwrap_or(0);
-                return Span::new(
-                    self.setting.value_span.start + start + inner,
-                    self.setting.value_span.start + start + inner + word.len(),
-                );
+                // Where quotes inside the value make the words differ, the part as it is written is meant.
+                let (from, length) = part.find(word).map_or((0, part.len()), |from| (from, word.len()));
+                let from = self.setting.value_span.start + start + from;
+                return Span::new(from, from + length);
             }
         }
         self.setting.value_span

@@ -72,8 +72,8 @@ pub fn ensure_mounted() -> Result<bool, LoadError> {
 /// The right to change what is loaded, held by one process at a time: every loader waits for it. Gone with the value, and with the process.
 #[derive(Debug)]
 pub struct Exclusive {
-    /// Closing it would end a lock that is still wanted; nobody reads it.
-    _lock: Flock<File>,
+    /// Nobody reads it: closing it ends the lock. None once it is given back.
+    lock: Option<Flock<File>>,
     mounted_now: bool,
 }
 
@@ -90,7 +90,7 @@ impl Exclusive {
         };
         let lock = Flock::lock(directory, FlockArg::LockExclusive)
             .map_err(|(_, errno)| path_step("lock", PATH)(errno.into()))?;
-        Ok(Self { _lock: lock, mounted_now })
+        Ok(Self { lock: Some(lock), mounted_now })
     }
 
     /// Whether bpffs was mounted for this.
@@ -99,14 +99,32 @@ impl Exclusive {
     }
 
     /// Gives the lock back after a failure, and unmounts what was mounted for it.
-    pub fn undo(self) {
-        let mounted_now = self.mounted_now;
-        drop(self);
-        if mounted_now {
+    pub fn undo(mut self) {
+        // An open descriptor would keep it mounted.
+        self.lock = None;
+        if std::mem::take(&mut self.mounted_now) {
             // Where somebody else has begun to use it meanwhile, it stays.
             let _ = umount(PATH);
         }
     }
+}
+
+impl Drop for Exclusive {
+    /// A mount in which nothing was left, as where there was nothing to unload, goes again.
+    fn drop(&mut self) {
+        self.lock = None;
+        if self.mounted_now && is_unused() {
+            let _ = umount(PATH);
+        }
+    }
+}
+
+/// Whether nothing is pinned: the kernel itself puts `maps.debug` and `progs.debug` there (kernel/bpf/preload, 5.10 and later).
+fn is_unused() -> bool {
+    let own = |entry: io::Result<fs::DirEntry>| {
+        entry.is_ok_and(|entry| entry.file_name() == "maps.debug" || entry.file_name() == "progs.debug")
+    };
+    fs::read_dir(PATH).is_ok_and(|mut inside| inside.all(own))
 }
 
 /// Gives a BPF object a name in bpffs, by which it stays.

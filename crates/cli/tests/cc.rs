@@ -487,3 +487,13 @@ fn enable_needs_systemd_and_a_program_to_start() {
         assert!(fails(4, &["enable"]).contains("was not started by systemd"));
     }
 }
+
+#[test]
+fn unloading_what_is_not_there_leaves_no_mount_behind() {
+    require_root_or_skip!();
+    apart(false, || {
+        let message = fails(4, &["unload", "--name", &unique_name()]);
+        assert!(message.contains("is installed"), "{message}");
+        assert_eq!(bbr3::bpffs::state(), bbr3::bpffs::State::NotMounted, "nothing was left in it");
+    });
+}

@@ -257,3 +257,22 @@ fn the_table_of_rules_in_the_documentation_is_current() {
     let table = ended(&["--rules"], 0);
     assert!(page.contains(&table), "docs/lint.md: put the output of `linerate lint --rules` between the marks");
 }
+
+#[test]
+fn bytes_that_are_no_text_are_shown_without_cutting_a_character() {
+    let folder = Folder::new();
+    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    for round in 0..40 {
+        let mut next = || {
+            state ^= state >> 12;
+            state ^= state << 25;
+            state ^= state >> 27;
+            (state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 56) as u8
+        };
+        // Without zero bytes, which alone make a file binary, and all of it in two-byte characters at first.
+        let bytes: Vec<u8> = std::iter::once(0xc1).chain((0..800).map(|_| next().max(1))).collect();
+        let file = folder.write(&format!("{round}.conf"), bytes);
+        let output = linerate(&[&file]);
+        assert!(matches!(output.status.code(), Some(0 | 1 | 4)), "{file}: {}", text(&output.stderr));
+    }
+}

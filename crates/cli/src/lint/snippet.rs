@@ -86,8 +86,9 @@ struct Excerpt {
 impl Excerpt {
     /// A part of the document as a part of this, never empty.
     fn place(&self, span: Span) -> (usize, usize) {
-        let start = span.start.saturating_sub(self.offset).min(self.text.len());
-        (start, span.len().max(1).min(self.text.len() - start))
+        let start = floor(&self.text, span.start.saturating_sub(self.offset));
+        let end = ceil(&self.text, start + span.len().max(1));
+        (start, end - start)
     }
 
     fn holds(&self, span: Span) -> bool {
@@ -102,7 +103,7 @@ impl SourceCode for Excerpt {
         before: usize,
         _after: usize,
     ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
-        let (from, to) = (span.offset().min(self.text.len()), (span.offset() + span.len()).min(self.text.len()));
+        let (from, to) = (floor(&self.text, span.offset()), ceil(&self.text, span.offset() + span.len()));
         let start = self.text[..from].rfind('\n').map_or(0, |newline| newline + 1);
         let end = self.text[to..].find('\n').map_or(self.text.len(), |newline| to + newline);
         let line = self.first_line + self.text[..start].matches('\n').count();
@@ -118,6 +119,17 @@ impl SourceCode for Excerpt {
             lines,
         )))
     }
+}
+
+/// The nearest boundary of a character at or before `index`: a place may lie inside one where bytes were no text.
+fn floor(text: &str, index: usize) -> usize {
+    let index = index.min(text.len());
+    (0..=index).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+}
+
+/// The nearest at or behind it.
+fn ceil(text: &str, index: usize) -> usize {
+    (index..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len())
 }
 
 /// The lines from the first to the last place of a finding.

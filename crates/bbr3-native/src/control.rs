@@ -2,8 +2,9 @@ use bbr3::raw::{Features, RawKnobs};
 use bbr3::recording::Header;
 use bbr3::{Event, Knobs, Mode};
 
+use crate::conformance;
 use crate::raw::{self, Ack, Conn, Connection, Environment, Ring, Sample, State};
-use crate::recorder::Recorder;
+use crate::recorder::{self, Recorder};
 
 /// The kernel's states of loss recovery, `enum tcp_ca_state` of include/uapi/linux/tcp.h.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,6 +44,7 @@ pub enum Count {
 pub struct Bbr3 {
     pub(crate) connection: Box<Connection>,
     recorder: Option<Recorder>,
+    is_shadowed: bool,
 }
 
 impl Bbr3 {
@@ -61,7 +63,7 @@ impl Bbr3 {
             entries: [0; 7],
         };
         let connection = Connection { state: State::default(), ring: Ring::default(), environment };
-        Self { connection: Box::new(connection), recorder: None }
+        Self { connection: Box::new(connection), recorder: None, is_shadowed: false }
     }
 
     /// The faithful BBRv3.
@@ -97,6 +99,17 @@ impl Bbr3 {
         self
     }
 
+    /// Holds every call from now on against the BBRv3 of the `congestion` crate, which starts each from the same state. Not where a knob is
+    /// out of the range that the loader and the crate allow.
+    ///
+    /// # Panics
+    /// Each method, where the two differ.
+    pub fn shadowed(mut self) -> Self {
+        let params = conformance::params(self.connection.environment.knobs);
+        self.is_shadowed = congestion::Bbr3::new(params, 0).is_ok();
+        self
+    }
+
     /// The calls recorded since this was last taken, and the header that goes before them.
     pub fn take_recording(&mut self) -> (Header, Vec<Event>) {
         let environment = &self.connection.environment;
@@ -114,7 +127,14 @@ impl Bbr3 {
         native: impl FnOnce(*mut Connection, *mut Conn) -> u32,
     ) -> u32 {
         let before = *conn;
+        // Scripted random numbers are this build's only.
+        let snapshot =
+            (self.is_shadowed && self.connection.environment.scripted_left == 0).then(|| self.connection.clone());
         let answer = native(&raw mut *self.connection, conn);
+        if let Some(snapshot) = snapshot {
+            let event = recorder::event(call, &before, ack, conn, answer, &self.connection.state);
+            conformance::check_step(&snapshot, &event);
+        }
         if let Some(recorder) = &mut self.recorder {
             recorder.add(call, &before, ack, conn, answer, &self.connection.state);
         }

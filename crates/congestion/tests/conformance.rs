@@ -183,8 +183,7 @@ fn where_the_application_writes_now_and_then_and_on_kernels_that_keep_its_mark()
     let mut restarts = 0;
     let mut repaired = 0;
     for can_mark in [true, false] {
-        for (write, pause_ms, loss) in
-            [(1, 15, 5.0), (3, 95, 12.0), (3, 130, 12.0), (40, 100, 2.0), (400, 700, 1.0), (3000, 6500, 0.0)]
+        for (write, pause_ms, loss) in [(1, 15, 5.0), (3, 320, 8.0), (40, 100, 2.0), (400, 700, 1.0), (3000, 6500, 0.0)]
         {
             let case = Case { application: Application::Writes, can_mark, ..reference(330, random(loss)) };
             let mut world = case.world();

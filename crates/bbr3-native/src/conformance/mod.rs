@@ -12,7 +12,7 @@ use congestion::bbr3::{Params, State};
 use congestion::{Ack, Bbr3, Cause, Connection, Control, Controller, Ignore, Lost, RateSample, Recovery, Undo};
 use units::{Bytes, Duration, Instant, Rate};
 
-use crate::{Difference, Replayed};
+use crate::{Difference, Replayed, raw};
 use compare::{differences, to_state};
 use ring::{Ring, before, tx_in_flight};
 
@@ -82,6 +82,17 @@ pub fn params(knobs: RawKnobs) -> Params {
         pacing_margin_percent,
         startup_full_loss_count,
     }
+}
+
+/// One call of the native build, started from `before`, leads to the same here.
+pub(crate) fn check_step(before: &raw::Connection, call: &CallEvent) {
+    let raw::Environment { knobs, features, .. } = before.environment;
+    let mut step = Conformance::new(Header { knobs, features, name: String::new(), kernel: String::new() });
+    let mut snapshot = SnapshotEvent { state: before.state, ring: before.ring, ..SnapshotEvent::default() };
+    snapshot.event.flow = call.event.flow;
+    let flow = step.begin_with(&snapshot);
+    step.flows.insert(call.event.flow, flow);
+    step.repeat(call).unwrap_or_else(|difference| panic!("{difference}"));
 }
 
 fn micros(micros: u32) -> Duration {

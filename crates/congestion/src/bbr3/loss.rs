@@ -48,7 +48,6 @@ impl Bbr3 {
         let thresh = self.params.loss_thresh;
         let tolerated = if x.conn.sees_every_loss { scale(tx_in_flight, thresh) } else { 0 };
         let needed = tolerated.saturating_sub(lost.lost_before).saturating_add(1);
-        let needed = if lost.lost_before > tolerated { 1 } else { needed };
         if needed > lost.packets {
             return;
         }

@@ -446,12 +446,16 @@ fn handling_loss_during_probe_up_after_inflight_longterm_is_set() {
         go_to(&mut world, Mode::Refill);
         go_to(&mut world, Mode::Up);
     }
-    assert!(!world.run_until(world.now + ms(120), |world| mode(world) != Mode::Up));
-    let before = world.sender.cc.state().inflight_hi;
+    let mut before = world.sender.cc.state().inflight_hi;
     assert!(before < u32::MAX);
     world.drop_every = Some(5);
     let end = world.now + ms(400);
-    assert!(world.run_until(end, |world| mode(world) != Mode::Up));
+    assert!(world.run_until(end, |world| {
+        if mode(world) == Mode::Up {
+            before = world.sender.cc.state().inflight_hi;
+        }
+        mode(world) != Mode::Up
+    }));
     assert_eq!(mode(&world), Mode::Down);
     let state = world.sender.cc.state();
     assert!(state.prev_probe_too_high && state.undo_mode == Some(Mode::Up));

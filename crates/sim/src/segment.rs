@@ -9,6 +9,9 @@ pub(crate) const SACK_OPTION: u64 = 28;
 /// The lab's probe: a UDP packet of 64 bytes of payload.
 pub(crate) const PROBE_SIZE: u64 = 64 + 28;
 
+/// SYN and SYN-ACK with Linux's options.
+pub(crate) const SYN_SIZE: u64 = 60;
+
 /// A segment of data. Sequence numbers count segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Data {
@@ -47,6 +50,17 @@ pub struct Ack {
 pub(crate) enum Content {
     Data(Data),
     Ack(Ack),
+    /// Opens a connection, and when it left.
+    Syn {
+        sent: Instant,
+    },
+    /// Answers that.
+    SynAck {
+        sent: Instant,
+    },
     /// A probe on its way to the far end or back, and when it left.
-    Probe { sent: Instant, back: bool },
+    Probe {
+        sent: Instant,
+        back: bool,
+    },
 }

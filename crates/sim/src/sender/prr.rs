@@ -27,7 +27,8 @@ impl Prr {
         let room = i64::from(ssthresh) - i64::from(in_flight);
         let by_out = |count: u64| i64::try_from(count).unwrap_or(i64::MAX) - self.out as i64;
         let send = if room < 0 {
-            let share = (u128::from(ssthresh) * u128::from(self.delivered)).div_ceil(u128::from(self.prior_cwnd.max(1)));
+            let share =
+                (u128::from(ssthresh) * u128::from(self.delivered)).div_ceil(u128::from(self.prior_cwnd.max(1)));
             by_out(u64::try_from(share).unwrap_or(u64::MAX))
         } else {
             // A good ACK, one that shows no further loss, allows slow start's growth.

@@ -9,6 +9,7 @@ mod lab;
 mod lint;
 mod output;
 mod plan;
+mod sim;
 mod stop;
 mod wrap;
 
@@ -33,6 +34,8 @@ enum Command {
     /// Run experiments with this kernel's real TCP over an emulated path, in private namespaces: nothing on the host is touched
     #[command(subcommand)]
     Lab(lab::Command),
+    /// The lab's scenarios in virtual time: the same table, no kernel, no rights, thousands of flows
+    Sim(Box<sim::Arguments>),
     /// Congestion controls of this kernel: which there really are, who uses them, and BBRv3 where the kernel has none
     #[command(subcommand)]
     Cc(cc::Command),
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let result = match arguments.command {
         Command::Lab(command) => lab::run(command),
+        Command::Sim(arguments) => sim::run(&arguments),
         Command::Cc(command) => cc::run(command),
         Command::Knobs(arguments) => knobs::run(&arguments),
         Command::Lint(arguments) => lint::run(&arguments),

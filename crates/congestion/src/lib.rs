@@ -9,15 +9,19 @@
 #![forbid(unsafe_code)]
 
 mod ack;
+pub mod bbr3;
 mod connection;
 mod control;
+mod fixed;
 mod observer;
 mod rate;
 mod reno;
 
 pub use ack::{Ack, Lost, RateSample};
+pub use bbr3::Bbr3;
 pub use connection::{Connection, Recovery};
 pub use control::{Cause, Control, Controller, INFINITE_SSTHRESH, Undo};
+pub use fixed::Bandwidth;
 pub use observer::{Bound, Ignore, Observer, Phase};
 pub use rate::{PacketStamp, RateSampler};
 pub use reno::Reno;

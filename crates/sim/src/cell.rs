@@ -1,7 +1,7 @@
 //! One cell of a scenario file, as the lab runs it.
 
-use path::Counters;
 use path::record::Record;
+use path::{Counters, FlowId};
 use scenario::{Cell, ExpandedFlow, FlowKind, Scenario};
 use units::{Bytes, Duration, Instant};
 
@@ -98,6 +98,8 @@ pub fn run_cell(
     let expanded = scenario.expanded_flows();
     let flows: Vec<FlowConfig> =
         expanded.iter().map(|flow| flow_config(flow, cell, &ends, options)).collect::<Result<_, _>>()?;
+    // As in the lab.
+    let probe = FlowId(flows.len() as u16 + 1);
     let (count, all_end) = (flows.len(), expanded.iter().all(ends_by_itself));
     let mut world = World::new(WorldConfig {
         forward: vec![cell.forward.clone()],
@@ -107,9 +109,9 @@ pub fn run_cell(
         seed: cell.seed,
         bucket: SAMPLE_EVERY,
         sample_every: (count <= MOST_SAMPLED).then_some(SAMPLE_EVERY),
-        probe: Some(ProbeConfig { every: PROBE_EVERY, from: Instant::ZERO }),
+        probe: Some(ProbeConfig { every: PROBE_EVERY, from: Instant::ZERO, flow: probe }),
     })?;
-    let idle_rtt = idle_rtt(cell, scenario.path.mtu)?;
+    let idle_rtt = idle_rtt(cell, scenario.path.mtu, probe)?;
     let (warmup, end) = (Instant::ZERO + scenario.run.warmup, Instant::ZERO + scenario.run.duration);
     let mut stopped_early = false;
     let mut received_at_warmup = vec![Bytes::ZERO; count];
@@ -146,7 +148,7 @@ fn ends_by_itself(flow: &ExpandedFlow) -> bool {
 }
 
 /// The probe's round trip with nothing else on the path.
-fn idle_rtt(cell: &Cell, mtu: u16) -> Result<Option<Duration>, WorldError> {
+fn idle_rtt(cell: &Cell, mtu: u16, flow: FlowId) -> Result<Option<Duration>, WorldError> {
     let mut forward = cell.forward.clone();
     forward.loss = path::LossModel::None;
     let mut world = World::new(WorldConfig {
@@ -157,7 +159,7 @@ fn idle_rtt(cell: &Cell, mtu: u16) -> Result<Option<Duration>, WorldError> {
         seed: cell.seed,
         bucket: SAMPLE_EVERY,
         sample_every: None,
-        probe: Some(ProbeConfig { every: IDLE_PATIENCE, from: Instant::ZERO }),
+        probe: Some(ProbeConfig { every: IDLE_PATIENCE, from: Instant::ZERO, flow }),
     })?;
     world.run(Instant::ZERO + (IDLE_PATIENCE - Duration::from_nanos(1)));
     Ok(world.probes().first().map(|probe| probe.rtt))
@@ -216,6 +218,8 @@ impl Ends {
                     let mode: u32 = value.trim().parse().map_err(|_| bad("a number"))?;
                     ends.ecn = mode == 1;
                 }
+                // Simulated ends remember nothing, and have no IPv6.
+                "net.ipv4.tcp_no_metrics_save" | "net.ipv6.conf.all.disable_ipv6" => {}
                 _ if !ends.without_effect.contains(key) => ends.without_effect.push(key.clone()),
                 _ => {}
             }

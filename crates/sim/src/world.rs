@@ -45,6 +45,8 @@ pub struct ProbeConfig {
     pub every: Duration,
     /// The first one.
     pub from: Instant,
+    /// Its number on the path, for a delay of its own; no flow's.
+    pub flow: FlowId,
 }
 
 /// Two sides, the flows between them and the path.
@@ -124,7 +126,7 @@ impl World {
             return Err(WorldError::MtuTooSmall(config.mtu));
         }
         let mss = u32::from(config.mtu) - HEADERS as u32;
-        let probe_id = config.probe.map(|_| FlowId(config.flows.len() as u16 + 1));
+        let probe_id = config.probe.map(|probe| probe.flow);
         let network = Network::new(&config.forward, &config.back, config.seed, || {
             Record::new(config.bucket.max(Duration::from_nanos(1)), probe_id, false)
         })?;
@@ -385,7 +387,7 @@ impl World {
 
     fn send_probe(&mut self) {
         let every = self.probe.map_or(Duration::MAX, |probe| probe.every.max(Duration::from_micros(1)));
-        let id = FlowId(self.flows.len() as u16 + 1);
+        let id = self.probe.map_or(FlowId(0), |probe| probe.flow);
         self.put(true, id, Content::Probe { sent: self.now, back: false }, PROBE_SIZE, Ecn::NotEct);
         self.next_probe += every;
     }

@@ -9,18 +9,24 @@
 #![forbid(unsafe_code)]
 
 mod ack;
+mod bbr1;
 pub mod bbr3;
 mod connection;
 mod control;
+mod cubic;
+mod filter;
 mod fixed;
 mod observer;
 mod rate;
 mod reno;
+mod round;
 
 pub use ack::{Ack, Lost, RateSample};
+pub use bbr1::Bbr1;
 pub use bbr3::Bbr3;
 pub use connection::{Connection, Recovery};
 pub use control::{Cause, Control, Controller, INFINITE_SSTHRESH, Undo};
+pub use cubic::{Cubic, CubicParams};
 pub use fixed::Bandwidth;
 pub use observer::{Bound, Ignore, Observer, Phase};
 pub use rate::{PacketStamp, RateSampler};

@@ -72,7 +72,7 @@ pub struct Files<'a> {
     pub modules: &'a BTreeSet<String>,
 }
 
-/// Every key that a file sets, and every one of the catalogue's main keys whose live value is not the kernel's default.
+/// Every key of the catalogue that a file sets, and every one of the catalogue's main keys whose live value is not the kernel's default.
 ///
 /// `live`: values by key with dots, whitespace normalised; at least those that the files set, as far as they can be read. `default_control`:
 /// the catalogue does not know what a distribution's kernel was configured with, so that a congestion control never counts as set by hand.
@@ -86,7 +86,10 @@ pub fn persistence(
     for path in boot.keys().chain(system.keys()) {
         let Ok(key) = Key::parse(path) else { continue };
         let name = key.to_string();
-        // A key of a device or of something else than the network that can't be read is nobody's concern here.
+        // What files set of other parts of the kernel is not this program's matter.
+        if Catalogue::builtin().lookup(&name).is_none() {
+            continue;
+        }
         all.entry(name.clone())
             .or_insert_with(|| of_files(&name, boot.get(path), system.get(path), files, live, kernel));
     }
@@ -215,7 +218,7 @@ mod tests {
             .file("/etc/sysctl.d/10-a.conf", "net.core.somaxconn=8192\nnet.core.rmem_max=1\n")
             .file(
                 "/etc/sysctl.d/90-b.conf",
-                "net.core.rmem_max=2\nnet.netfilter.nf_conntrack_max = 1048576\nnet.x.gone=1\n",
+                "net.core.rmem_max=2\nnet.netfilter.nf_conntrack_max = 1048576\nnet.ipv4.tcp_plb_enabled=1\n",
             )
             .file("/etc/sysctl.conf", "net.ipv4.tcp_slow_start_after_idle=0\n");
         let live = [
@@ -234,7 +237,7 @@ mod tests {
         assert_eq!(fate("net.netfilter.nf_conntrack_max"), Fate::TooLate);
         assert_eq!(fate("net.ipv4.tcp_slow_start_after_idle"), Fate::NotRead);
         assert_eq!(fate("net.ipv4.tcp_sack"), Fate::NotPersistent);
-        assert_eq!(fate("net.x.gone"), Fate::NoKey);
+        assert_eq!(fate("net.ipv4.tcp_plb_enabled"), Fate::NoKey);
         assert!(!all.contains_key("net.ipv4.tcp_timestamps"));
         let rmem = &all["net.core.rmem_max"];
         assert_eq!((rmem.at_boot.as_ref().unwrap().line, rmem.losers[0].value.as_str()), (1, "1"));

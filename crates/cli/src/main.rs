@@ -1,6 +1,7 @@
 //! `linerate`: arguments in, one library call, rendering out. Only here are exit codes chosen and text printed.
 #![forbid(unsafe_code)]
 
+mod audit;
 mod cc;
 mod document;
 mod exit;
@@ -43,6 +44,8 @@ enum Command {
     Knobs(knobs::Arguments),
     /// Judges sysctl files, profiles, scripts, playbooks and manifests before anyone applies them; says who wins. Changes nothing
     Lint(Box<lint::Arguments>),
+    /// What limits this host, with the evidence, what it costs and the fix. Reads only
+    Audit(audit::Arguments),
     /// The smallest set of changes that a path and a role justify on this host, with the arithmetic. Changes nothing
     Plan(plan::Arguments),
 }
@@ -55,6 +58,7 @@ fn main() -> ExitCode {
         Command::Cc(command) => cc::run(command),
         Command::Knobs(arguments) => knobs::run(&arguments),
         Command::Lint(arguments) => lint::run(&arguments),
+        Command::Audit(arguments) => audit::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),
     };
     match result {

@@ -1,6 +1,6 @@
 //! `linerate plan`.
 
-mod facts;
+pub mod facts;
 mod text;
 
 use std::path::PathBuf;

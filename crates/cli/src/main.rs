@@ -3,8 +3,10 @@
 
 mod audit;
 mod cc;
+mod change;
 mod document;
 mod exit;
+mod installed;
 mod knobs;
 mod lab;
 mod lint;
@@ -48,6 +50,24 @@ enum Command {
     Audit(audit::Arguments),
     /// The smallest set of changes that a path and a role justify on this host, with the arithmetic. Changes nothing
     Plan(plan::Arguments),
+    /// Makes a plan's changes as one transaction: journal first, read back, undone as a whole where anything fails
+    Apply(Box<change::Apply>),
+    /// Keeps what `apply --confirm` has made; without it, that undoes itself
+    Confirm(change::Confirm),
+    /// Puts back what was there before `apply`, to the byte, where it is still linerate's
+    Rollback(change::Rollback),
+    /// Compares live values and files with what was applied; after a restart, what did not survive and why. Changes nothing
+    Verify(change::Verify),
+    /// What was applied here, and what became of it
+    History(change::History),
+    /// Rolls everything back and removes the journals
+    Uninstall(change::Uninstall),
+    /// Watches a transaction that waits to be confirmed
+    #[command(hide = true)]
+    Guard(change::Guard),
+    /// Sets again what a boot has reset
+    #[command(hide = true)]
+    Boot(change::Boot),
 }
 
 fn main() -> ExitCode {
@@ -60,6 +80,14 @@ fn main() -> ExitCode {
         Command::Lint(arguments) => lint::run(&arguments),
         Command::Audit(arguments) => audit::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),
+        Command::Apply(arguments) => change::apply(&arguments),
+        Command::Confirm(arguments) => change::confirm(&arguments),
+        Command::Rollback(arguments) => change::rollback(&arguments),
+        Command::Verify(arguments) => change::verify(&arguments),
+        Command::History(arguments) => change::history(&arguments),
+        Command::Uninstall(arguments) => change::uninstall(&arguments),
+        Command::Guard(arguments) => change::guard(&arguments),
+        Command::Boot(arguments) => change::boot(&arguments),
     };
     match result {
         Ok(code) => code.into(),

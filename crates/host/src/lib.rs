@@ -9,6 +9,7 @@
 //! | [`link`], [`route`] | the few things an experiment sets by netlink |
 //! | [`qdisc`] | the queue disciplines of devices |
 //! | [`inventory`] | memory, modules, listening ports, counters: what a plan rests on |
+//! | [`ring`] | sizes of a network card's rings |
 //! | [`sysctl`] | one key of `/proc/sys`, read and written for the calling thread's namespace |
 //! | [`tcp`] | what a TCP socket tells about itself, and its congestion control |
 //! | [`audit`] | everything an audit looks at, read only, each with its place |
@@ -25,6 +26,7 @@ pub mod link;
 mod netlink;
 pub mod netns;
 pub mod qdisc;
+pub mod ring;
 pub mod route;
 pub mod sysctl;
 pub mod tcp;

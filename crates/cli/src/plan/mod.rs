@@ -71,7 +71,8 @@ fn notation(text: &str) -> Result<Notation, String> {
     known.map(|(_, notation)| *notation).ok_or_else(|| one_of(&NOTATIONS.map(|(name, _)| name)))
 }
 
-fn role(text: &str) -> Result<Role, String> {
+/// A role by its name.
+pub fn role(text: &str) -> Result<Role, String> {
     Role::ALL.into_iter().find(|role| role.name() == text).ok_or_else(|| one_of(&Role::ALL.map(Role::name)))
 }
 

@@ -153,6 +153,8 @@ pub enum ChangeKind {
     Sysctl,
     /// The queue discipline of a device that is up: `key` is `DEVICE root` or `DEVICE leaves`.
     Qdisc,
+    /// The size of a network card's ring: `key` is `DEVICE rx` or `DEVICE tx`.
+    Ring,
 }
 
 /// Where a change has to be made.

@@ -9,6 +9,7 @@
 //! | [`lint`] | verdicts on settings, with places and fixes |
 //! | [`key`] | keys in the notations people write |
 //! | [`plan`] | from what a host shows and is to do to the changes that the difference justifies |
+//! | [`tune`] | which blocks of a plan paired measurements keep |
 #![forbid(unsafe_code)]
 
 pub mod catalogue;
@@ -18,6 +19,7 @@ pub mod kernel;
 pub mod key;
 pub mod lint;
 pub mod plan;
+pub mod tune;
 
 pub use catalogue::Catalogue;
 pub use kernel::KernelVersion;

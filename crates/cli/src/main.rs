@@ -10,6 +10,7 @@ mod lint;
 mod output;
 mod plan;
 mod stop;
+mod tune;
 mod wrap;
 
 use std::process::ExitCode;
@@ -42,6 +43,8 @@ enum Command {
     Lint(Box<lint::Arguments>),
     /// The smallest set of changes that a path and a role justify on this host, with the arithmetic. Changes nothing
     Plan(plan::Arguments),
+    /// The whole job, measured: finds the path, plans, tries each block of settings in paired runs, keeps what helped
+    Tune(tune::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -52,6 +55,7 @@ fn main() -> ExitCode {
         Command::Knobs(arguments) => knobs::run(&arguments),
         Command::Lint(arguments) => lint::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),
+        Command::Tune(arguments) => tune::run(&arguments),
     };
     match result {
         Ok(code) => code.into(),

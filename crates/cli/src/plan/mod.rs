@@ -1,6 +1,6 @@
 //! `linerate plan`.
 
-mod facts;
+pub mod facts;
 mod text;
 
 use std::path::PathBuf;
@@ -71,7 +71,8 @@ fn notation(text: &str) -> Result<Notation, String> {
     known.map(|(_, notation)| *notation).ok_or_else(|| one_of(&NOTATIONS.map(|(name, _)| name)))
 }
 
-fn role(text: &str) -> Result<Role, String> {
+/// Reads a role's name.
+pub fn role(text: &str) -> Result<Role, String> {
     Role::ALL.into_iter().find(|role| role.name() == text).ok_or_else(|| one_of(&Role::ALL.map(Role::name)))
 }
 

@@ -154,6 +154,31 @@ pub fn judge(series: &Series, limits: &Limits, differ: &dyn Fn(&[f64], &[f64]) -
     judgement
 }
 
+/// Whether, with `left` pairs to come, anything can still be found to differ: the judgement is "no difference" whatever they give
+/// otherwise, so that they need not be run. This changes no probability: it only leaves out what can't change the answer.
+pub(super) fn can_still_differ(
+    series: &Series,
+    left: u32,
+    limits: &Limits,
+    differ: &dyn Fn(&[f64], &[f64]) -> Difference,
+) -> bool {
+    let aspects: [&dyn Fn(&Sample) -> f64; 3] =
+        [&|sample| sample.goodput_bps.max(1.0).ln(), &|sample| sample.rtt_loaded_ms.unwrap_or_default(), &|sample| {
+            sample.retransmitted_share
+        }];
+    aspects.iter().any(|aspect| {
+        [1.0, -1.0].iter().any(|sign| {
+            // The clearest that can come: every pair to this side, each further than all so far.
+            let mut with: Vec<f64> = series.with.iter().map(aspect).collect();
+            let mut without: Vec<f64> = series.without.iter().map(aspect).collect();
+            let far = 1.0 + with.iter().zip(&without).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+            with.extend((1..=left).map(|n| sign * far * f64::from(n + 1)));
+            without.extend((0..left).map(|_| 0.0));
+            differ(&with, &without).p <= limits.level
+        })
+    })
+}
+
 fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -161,5 +186,35 @@ fn median(values: &[f64]) -> f64 {
         0 => 0.0,
         n if n % 2 == 1 => sorted[n / 2],
         n => f64::midpoint(sorted[n / 2 - 1], sorted[n / 2]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn signed_rank(with: &[f64], without: &[f64]) -> Difference {
+        let paired = measure::stats::paired(with, without, 0.95);
+        Difference { estimate: paired.estimate, low: paired.low, high: paired.high, p: paired.p }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn pairs_that_are_not_run_could_not_have_changed_the_judgement(
+            values in proptest::collection::vec((1e6..2e6f64, 1e6..2e6f64, 10.0..90.0f64, 10.0..90.0f64, 0.0..0.1f64, 0.0..0.1f64), 6..9)
+        ) {
+            let sample = |goodput_bps, rtt, retransmitted_share| Sample { goodput_bps, rtt_loaded_ms: Some(rtt), retransmitted_share };
+            let with: Vec<Sample> = values.iter().map(|v| sample(v.0, v.2, v.4)).collect();
+            let without: Vec<Sample> = values.iter().map(|v| sample(v.1, v.3, v.5)).collect();
+            let limits = Limits::default();
+            let whole = judge(&Series { with: with.clone(), without: without.clone() }, &limits, &signed_rank);
+            for seen in 1..values.len() {
+                let part = Series { with: with[..seen].to_vec(), without: without[..seen].to_vec() };
+                if !can_still_differ(&part, (values.len() - seen) as u32, &limits, &signed_rank) {
+                    proptest::prop_assert!(whole.helped.is_empty() && whole.harmed.is_empty(), "{seen} of {values:?}");
+                    proptest::prop_assert!(!judge(&part, &limits, &signed_rank).stays(&limits));
+                }
+            }
+        }
     }
 }

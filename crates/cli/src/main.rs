@@ -14,6 +14,7 @@ mod output;
 mod plan;
 mod sim;
 mod stop;
+mod tune;
 mod wrap;
 
 use std::process::ExitCode;
@@ -68,6 +69,8 @@ enum Command {
     /// Sets again what a boot has reset
     #[command(hide = true)]
     Boot(change::Boot),
+    /// The whole job, measured: finds the path, plans, tries each block of settings in paired runs, keeps what helped
+    Tune(tune::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -88,6 +91,7 @@ fn main() -> ExitCode {
         Command::Uninstall(arguments) => change::uninstall(&arguments),
         Command::Guard(arguments) => change::guard(&arguments),
         Command::Boot(arguments) => change::boot(&arguments),
+        Command::Tune(arguments) => tune::run(&arguments),
     };
     match result {
         Ok(code) => code.into(),

@@ -137,7 +137,6 @@ impl LabEnds {
     /// The last figure that the scenario's source publishes, in words.
     pub fn published(&self) -> Option<String> {
         let figure = self
-            .scenario
             .published
             .iter()
             .rev()

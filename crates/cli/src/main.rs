@@ -10,6 +10,7 @@ mod lint;
 mod output;
 mod plan;
 mod stop;
+mod why;
 mod wrap;
 
 use std::process::ExitCode;

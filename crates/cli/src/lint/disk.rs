@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use tuning::effective::{Entry, Root, Unreadable};
 
+use crate::why::why;
+
 /// Larger files are none that set sysctls.
 pub const LARGEST: u64 = 16 << 20;
 
@@ -26,8 +28,8 @@ impl Disk {
     }
 }
 
-fn why(error: &io::Error) -> Unreadable {
-    Unreadable(io::Error::from(error.kind()).to_string())
+fn unreadable(error: &io::Error) -> Unreadable {
+    Unreadable(why(error))
 }
 
 impl Root for Disk {
@@ -38,10 +40,10 @@ impl Root for Disk {
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
                 return Ok(None);
             }
-            Err(error) => return Err(why(&error)),
+            Err(error) => return Err(unreadable(&error)),
         };
         Ok(Some(if kind.is_symlink() {
-            Entry::Link(fs::read_link(&place).map_err(|e| why(&e))?.to_string_lossy().into_owned())
+            Entry::Link(fs::read_link(&place).map_err(|e| unreadable(&e))?.to_string_lossy().into_owned())
         } else if kind.is_dir() {
             Entry::Directory
         } else if kind.is_file() {
@@ -52,14 +54,11 @@ impl Root for Disk {
     }
 
     fn read(&self, path: &str) -> Result<Vec<u8>, Unreadable> {
-        read(&self.place(path)).map_err(|error| match error.kind() {
-            io::ErrorKind::FileTooLarge => Unreadable(error.to_string()),
-            _ => why(&error),
-        })
+        read(&self.place(path)).map_err(|error| unreadable(&error))
     }
 
     fn list(&self, path: &str) -> Result<Vec<String>, Unreadable> {
-        let entries = fs::read_dir(self.place(path)).map_err(|e| why(&e))?;
+        let entries = fs::read_dir(self.place(path)).map_err(|e| unreadable(&e))?;
         Ok(entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect())
     }
 }

@@ -49,22 +49,13 @@ pub fn write(
             (Some(output), _) => output::write(output, &text)?,
             (None, Some(path)) if arguments.in_place => {
                 if count > 0 {
-                    replace(path, &text)?;
+                    output::replace(path, &text)?;
                 }
             }
             _ => output::print(&text)?,
         }
     }
     Ok(())
-}
-
-/// Replaces a file and keeps its mode; a link stays a link to the file that changes.
-fn replace(path: &Path, text: &str) -> Result<(), Failure> {
-    let failed = |error: std::io::Error| Failure::failed(format_args!("can't write {}: {error}", path.display()));
-    let path = path.canonicalize().map_err(failed)?;
-    let permissions = std::fs::metadata(&path).map_err(failed)?.permissions();
-    output::write(&path, text)?;
-    std::fs::set_permissions(&path, permissions).map_err(failed)
 }
 
 fn mended(document: &Document, target: &Target, surroundings: &Surroundings) -> (String, usize) {

@@ -10,6 +10,7 @@ use tuning::files::{Document, Format};
 
 use super::disk::{self, Disk};
 use crate::exit::Failure;
+use crate::why::why;
 
 /// What was read.
 #[derive(Default)]
@@ -44,11 +45,7 @@ impl fmt::Display for Unread {
 
 impl Sources {
     fn fail(&mut self, name: impl fmt::Display, error: &io::Error) {
-        let why = match error.raw_os_error() {
-            Some(_) => io::Error::from(error.kind()).to_string(),
-            None => error.to_string(),
-        };
-        self.unread.push(Unread { name: name.to_string(), why });
+        self.unread.push(Unread { name: name.to_string(), why: why(error) });
     }
 
     fn add(&mut self, name: &str, path: Option<PathBuf>, bytes: &[u8], format: Option<Format>) {

@@ -58,25 +58,21 @@ fn files_that_are_no_network_namespace_are_not_opened_as_one() {
 #[test]
 fn sockets_are_counted_by_the_control_they_run_in_their_namespace_only() {
     require_root_or_skip!();
-    NetNs::create()
-        .unwrap()
-        .run(|| {
+    // A namespace for each address: a child forked by another test keeps a closed listener alive until its exec.
+    for address in ["127.0.0.1:0", "[::1]:0"] {
+        let count = move || {
             assert!(tcp::control_users().unwrap().is_empty(), "a fresh namespace has no sockets");
-            for address in ["127.0.0.1:0", "[::1]:0"] {
-                let Ok(listener) = TcpListener::bind(address) else { continue };
-                let default = cc::default_control().unwrap();
-                let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-                let (server, _) = listener.accept().unwrap();
-                tcp::set_congestion_control(&client, "reno").unwrap();
-                let users = tcp::control_users().unwrap();
-                assert_eq!(users["reno"].connections, 1, "{address}: {users:?}");
-                assert_eq!((users[&default].connections, users[&default].listeners), (1, 1), "{address}");
-                for socket in [&client, &server] {
-                    socket2::SockRef::from(socket).set_linger(Some(std::time::Duration::ZERO)).unwrap();
-                }
-            }
-        })
-        .unwrap();
+            let Ok(listener) = TcpListener::bind(address) else { return };
+            let default = cc::default_control().unwrap();
+            let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let (_server, _) = listener.accept().unwrap();
+            tcp::set_congestion_control(&client, "reno").unwrap();
+            let users = tcp::control_users().unwrap();
+            assert_eq!(users["reno"].connections, 1, "{address}: {users:?}");
+            assert_eq!((users[&default].connections, users[&default].listeners), (1, 1), "{address}");
+        };
+        NetNs::create().unwrap().run(count).unwrap();
+    }
 }
 
 #[test]

@@ -12,7 +12,8 @@ pub fn write(file: &Path, text: &str) -> Result<(), Failure> {
     if file == Path::new("-") {
         return print(text);
     }
-    let failed = |error: std::io::Error| Failure::failed(format_args!("can't write {}: {}", file.display(), why(&error)));
+    let failed =
+        |error: std::io::Error| Failure::failed(format_args!("can't write {}: {}", file.display(), why(&error)));
     let file = &target(file);
     // Pipes and devices can't be replaced by renaming.
     if file.exists() && !file.is_file() {
@@ -24,7 +25,8 @@ pub fn write(file: &Path, text: &str) -> Result<(), Failure> {
 /// Replaces the text of a file that is there, of which it keeps the links to it, the owner and the mode. Whole or not at all, also
 /// where the disk is full or the power fails.
 pub fn replace(file: &Path, text: &str) -> Result<(), Failure> {
-    let failed = |error: std::io::Error| Failure::failed(format_args!("can't change {}: {}", file.display(), why(&error)));
+    let failed =
+        |error: std::io::Error| Failure::failed(format_args!("can't change {}: {}", file.display(), why(&error)));
     let file = &file.canonicalize().map_err(failed)?;
     let old = std::fs::metadata(file).map_err(failed)?;
     let like_the_old = |partial: &std::fs::File| {
@@ -83,8 +85,13 @@ pub fn check_writable(file: &Path) -> Result<(), Failure> {
 
 /// Reads a text file of at most `most` bytes.
 pub fn read_text(file: &Path, most: u64) -> std::io::Result<String> {
+    text_of(std::fs::File::open(file)?, most)
+}
+
+/// The same out of something that is open already.
+pub fn text_of(from: impl Read, most: u64) -> std::io::Result<String> {
     let mut text = String::new();
-    let read = std::fs::File::open(file)?.take(most + 1).read_to_string(&mut text)? as u64;
+    let read = from.take(most + 1).read_to_string(&mut text)? as u64;
     if read > most {
         let sentence = format!("it is larger than {}, so it is not what is asked for here", units::Bytes::new(most));
         return Err(std::io::Error::new(std::io::ErrorKind::FileTooLarge, sentence));
@@ -96,6 +103,18 @@ pub fn read_text(file: &Path, most: u64) -> std::io::Result<String> {
 pub fn print(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Failure::failed(format_args!("can't write to standard output: {}", why(&error))))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Prints a document as JSON without making all of its text first; a reader that went away is no error.
+pub fn print_json(document: &impl serde::Serialize) -> Result<(), Failure> {
+    let mut out = std::io::BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
+    let written = serde_json::to_writer_pretty(&mut out, document).map_err(std::io::Error::from);
+    match written.and_then(|()| writeln!(out)).and_then(|()| out.flush()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(Failure::failed(format_args!("can't write to standard output: {}", why(&error))))
         }
@@ -115,6 +134,11 @@ pub fn plain(text: &str) -> String {
 /// Columns of the terminal on standard output, or 100.
 pub fn width() -> usize {
     terminal_size::terminal_size_of(std::io::stdout()).map_or(100, |(width, _)| usize::from(width.0))
+}
+
+/// Rows of the terminal on standard output; `None`: it is none.
+pub fn height() -> Option<usize> {
+    terminal_size::terminal_size_of(std::io::stdout()).map(|(_, height)| usize::from(height.0))
 }
 
 /// Whether to colour standard output: a terminal, and `NO_COLOR` not set.

@@ -42,7 +42,8 @@ mod tests {
             let text = why(&Error::from_raw_os_error(number));
             assert!(!text.contains("entity") && !text.contains("os error"), "{number}: {text}");
         }
-        let kinds = [ErrorKind::NotFound, ErrorKind::PermissionDenied, ErrorKind::StorageFull, ErrorKind::ReadOnlyFilesystem];
+        let kinds =
+            [ErrorKind::NotFound, ErrorKind::PermissionDenied, ErrorKind::StorageFull, ErrorKind::ReadOnlyFilesystem];
         for kind in kinds {
             assert_ne!(why(&Error::from(kind)), kind.to_string());
         }

@@ -8,6 +8,7 @@
 //! | [`everywhere`] | every network namespace of the machine |
 //! | [`link`], [`route`] | the few things an experiment sets by netlink |
 //! | [`qdisc`] | the queue disciplines of devices |
+//! | [`container`] | whether this is a container, and by what that is known |
 //! | [`inventory`] | memory, modules, listening ports, counters: what a plan rests on |
 //! | [`sysctl`] | one key of `/proc/sys`, read and written for the calling thread's namespace |
 //! | [`tcp`] | what a TCP socket tells about itself, and its congestion control |
@@ -17,6 +18,7 @@
 
 pub mod cc;
 pub mod clock;
+pub mod container;
 pub mod everywhere;
 pub mod inventory;
 pub mod link;

@@ -63,8 +63,12 @@ impl Root for Disk {
     }
 }
 
-/// Reads a file of a sensible size; never waits for a pipe or a device.
+/// Reads a file of a sensible size; never waits for a pipe or a device that lies somewhere. What the caller handed over open,
+/// such as the shell's `<(command)`, is read to its end.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    if is_handed_over(path) {
+        return read_all(fs::File::open(path)?);
+    }
     let file = fs::OpenOptions::new().read(true).custom_flags(nix::libc::O_NONBLOCK).open(path)?;
     let metadata = file.metadata()?;
     if metadata.is_dir() {
@@ -74,6 +78,12 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
         return Err(io::Error::other("it is no regular file"));
     }
     read_all(file)
+}
+
+fn is_handed_over(path: &Path) -> bool {
+    let parts = ["/dev/fd", "/proc/self/fd"];
+    path == Path::new("/dev/stdin")
+        || path.parent().is_some_and(|folder| parts.iter().any(|part| folder == Path::new(part)))
 }
 
 /// Reads at most [`LARGEST`].

@@ -20,8 +20,9 @@ pub fn report(sources: &Sources, report: &Report, all: bool) -> String {
     let colour = output::colour();
     let mut out = String::new();
     let serious = report.findings.iter().filter(|f| f.severity > Severity::Note).count();
-    if report.findings.len() > 3 {
-        out += &top(sources, report, width);
+    let top = if report.findings.len() > 3 { top(sources, report, width) } else { String::new() };
+    if !top.is_empty() {
+        out += &top;
         out.push('\n');
     }
     let mut drawer = Drawer::new(width, colour, sources.documents.len());
@@ -36,6 +37,11 @@ pub fn report(sources: &Sources, report: &Report, all: bool) -> String {
         }
         out += &notes(sources, &report.findings[serious..], width);
     }
+    // What has scrolled away is not read: on a terminal that is too short for all of it the lines that matter end it too.
+    if !top.is_empty() && output::height().is_some_and(|height| out.lines().count() + 3 > height) {
+        out += &top;
+        out.push('\n');
+    }
     out + &summary(sources, report)
 }
 
@@ -45,6 +51,26 @@ pub fn sentence(finding: &Finding) -> String {
         Some(key) if !finding.message.contains(key.as_str()) => format!("{key}: {}", finding.message),
         _ => finding.message.clone(),
     }
+}
+
+/// Text for people: without what disturbs a terminal, and with words that no human reads cut.
+pub fn readable(text: &str) -> String {
+    /// Keys, paths and lists of values are shorter.
+    const LONGEST_WORD: usize = 120;
+    const SHOWN: usize = 40;
+    let cut = |word: &str| match word.char_indices().nth(LONGEST_WORD) {
+        Some(_) => {
+            let mut short: String = word.chars().take(SHOWN).collect();
+            short.push('…');
+            // A quote that was opened is closed.
+            if word.starts_with('`') {
+                short.push('`');
+            }
+            short
+        }
+        None => word.to_owned(),
+    };
+    output::plain(text).split(' ').map(cut).collect::<Vec<_>>().join(" ")
 }
 
 /// `line 3`, with the file where there are several: without the folders that all of them have in common.
@@ -87,7 +113,7 @@ fn top(sources: &Sources, report: &Report, width: usize) -> String {
     });
     for (place, finding) in lines {
         let head = format!("  {place:longest$}  {:7}  ", finding.severity.name());
-        out += &wrap::hanging(&head, &output::plain(&sentence(finding)), width);
+        out += &wrap::hanging(&head, &readable(&sentence(finding)), width);
     }
     out
 }
@@ -110,7 +136,7 @@ fn notes(sources: &Sources, notes: &[Finding], width: usize) -> String {
         }
         let head = format!("  {:longest$}  {}  ", line(finding), finding.rule.id);
         let help = finding.help.as_ref().map(|help| format!("; {help}")).unwrap_or_default();
-        out += &wrap::hanging(&head, &output::plain(&format!("{}{help}", sentence(finding))), width);
+        out += &wrap::hanging(&head, &readable(&format!("{}{help}", sentence(finding))), width);
     }
     if notes.len() > MOST_NOTES {
         let _ = writeln!(out, "  … and {} more (--all)", notes.len() - MOST_NOTES);
@@ -121,11 +147,15 @@ fn notes(sources: &Sources, notes: &[Finding], width: usize) -> String {
 
 fn summary(sources: &Sources, report: &Report) -> String {
     let counted = |n: usize, word: &str| format!("{n} {word}{}", if n == 1 { "" } else { "s" });
+    if sources.documents.is_empty() {
+        return String::from("Nothing was judged.\n");
+    }
     let files = counted(sources.documents.len(), "file");
-    let settings = counted(super::settings(&sources.documents), "setting");
-    let mut out = format!("{settings} in {files}: ");
+    let settings = super::settings(&sources.documents);
+    let of = if sources.is_live { " of this host" } else { "" };
+    let mut out = format!("{} in {files}{of}: ", counted(settings, "setting"));
     if report.findings.is_empty() {
-        out += "nothing to say against them";
+        out += if settings == 0 { "nothing to judge" } else { "nothing to say against them" };
     } else {
         let parts = [Severity::Error, Severity::Warning, Severity::Note].map(|s| (super::count(report, s), s.name()));
         let parts: Vec<_> = parts.into_iter().filter(|(n, _)| *n > 0).map(|(n, word)| counted(n, word)).collect();

@@ -14,6 +14,7 @@ mod facts;
 mod forward;
 mod memory;
 mod queue;
+mod unknown;
 mod window;
 
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,7 @@ use units::{Bytes, Duration, Rate};
 
 pub use export::Format;
 pub use facts::{Facts, Interface, Presence, Softnet};
+pub use unknown::not_known;
 pub use window::window_share;
 
 use crate::kernel::KernelVersion;

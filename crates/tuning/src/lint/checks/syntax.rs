@@ -129,7 +129,8 @@ fn defect_of(run: &mut Run<'_>, index: usize, defect: &Defect) {
             }
         }
         DefectKind::Binary => {
-            run.say_at(&UNREADABLE, index, defect.span, "this is no text; nothing of it was judged");
+            run.say_at(&UNREADABLE, index, defect.span, "this is no text; nothing of it was judged")
+                .help("is it the right file? UTF-16 without a byte order mark has to be saved as UTF-8 first");
         }
         DefectKind::Yaml(what) => {
             run.say_at(&BROKEN, index, defect.span, format!("the YAML can't be read from here on: {what}"))

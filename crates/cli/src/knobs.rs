@@ -39,7 +39,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let mut one_each = !arguments.names.is_empty();
     for name in &arguments.names {
         if name.trim().is_empty() {
-            return Err(Failure::usage("a name is empty; `linerate knobs` lists the knobs that matter"));
+            return Err(Failure::usage("no knob has an empty name; `linerate knobs` lists those that matter"));
         }
         let matches = find(catalogue, name);
         if matches.is_empty() {

@@ -4,6 +4,8 @@ use std::io::{IsTerminal, Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use serde::{Serialize, Serializer};
+
 use crate::exit::Failure;
 use crate::why::why;
 
@@ -111,7 +113,7 @@ pub fn print(text: &str) -> Result<(), Failure> {
 }
 
 /// Prints a document as JSON without making all of its text first; a reader that went away is no error.
-pub fn print_json(document: &impl serde::Serialize) -> Result<(), Failure> {
+pub fn print_json(document: &impl Serialize) -> Result<(), Failure> {
     let mut out = std::io::BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
     let written = serde_json::to_writer_pretty(&mut out, document).map_err(std::io::Error::from);
     match written.and_then(|()| writeln!(out)).and_then(|()| out.flush()) {
@@ -119,6 +121,15 @@ pub fn print_json(document: &impl serde::Serialize) -> Result<(), Failure> {
             Err(Failure::failed(format_args!("can't write to standard output: {}", why(&error))))
         }
         _ => Ok(()),
+    }
+}
+
+/// A list in a document whose entries are made while it is written.
+pub struct Each<I, F>(pub I, pub F);
+
+impl<I: Iterator + Clone, T: Serialize, F: Fn(I::Item) -> T> Serialize for Each<I, F> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(self.0.clone().map(&self.1))
     }
 }
 

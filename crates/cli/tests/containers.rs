@@ -1,6 +1,7 @@
 //! `plan`, `lint` in a container: private namespaces that look like what the managers make. Nothing outside of them changes.
 
 use std::fs;
+use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::Value;
@@ -48,6 +49,9 @@ fn the_marks_of_managers_are_found_in_namespaces_of_their_own() {
         let exec = if mark.ends_with("&& ") { "exec " } else { "; " };
         let text = printed(&CONTAINER, &format!("{mark}{exec}{PLAN}"));
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        // A mark on the disk of the machine that runs the tests comes before the control group.
+        let on_disk = Path::new("/.dockerenv").exists() && manager.ends_with("cgroup)");
+        let manager = if on_disk { "docker container (/.dockerenv)" } else { manager };
         assert!(words.contains(&format!("Not the host: a {manager}")), "{manager}: {text}");
     }
 }
@@ -55,12 +59,13 @@ fn the_marks_of_managers_are_found_in_namespaces_of_their_own() {
 #[test]
 fn lxc_is_told_by_the_environment_of_its_first_process() {
     require_root_or_skip!();
-    let mut command = Command::new("unshare");
-    let words = ["bash", "-c", "mount -t tmpfs none /run; rm -f /none; $LINERATE plan --print-facts; true"];
-    command.args(CONTAINER).args(words).env("LINERATE", PROGRAM).env("container", "lxc");
-    let output = command.output().unwrap();
-    let facts: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(facts["facts"]["container"], true);
+    // The shell is process 1 of the namespace, and stays it.
+    let words = ["bash", "-c", &format!("mount -t tmpfs none /run; {PLAN}; true")];
+    let output =
+        Command::new("unshare").args(CONTAINER).args(words).env("LINERATE", PROGRAM).env("container", "lxc").output();
+    let output = output.unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("Not the host: a lxc container (/proc/1/environ)"), "{text}");
 }
 
 #[test]

@@ -246,9 +246,14 @@ fn effective_names_winners_losers_and_what_sysctl_system_would_change() {
 fn effective_shows_the_live_value_beside_the_winner_on_this_host() {
     let now = host::sysctl::read("net.core.somaxconn").unwrap();
     let out = ended(&["--effective", "net.core.somaxconn"], 0);
-    let wins = format!("net.core.somaxconn = {now}\n");
-    let expected = if out.starts_with(&wins) { "now: the same".to_owned() } else { "now: ".to_owned() + &now };
-    assert!(out.contains(&expected), "{out}");
+    // Whether some file of this machine sets it is not this test's matter.
+    let all = [
+        format!("net.core.somaxconn = {now}\n"),
+        format!("    now: {now}\n"),
+        format!("no file sets it; now it is {now}\n"),
+    ];
+    assert!(all.iter().any(|expected| out.contains(expected.as_str())), "{out}");
+    assert!(!out.starts_with(&all[0]) || out.contains("    now: the same\n"), "{out}");
     let json: Value = serde_json::from_str(&ended(&["--effective", "--json"], 0)).unwrap();
     for key in json["keys"].as_array().unwrap() {
         let name = key["key"].as_str().unwrap();

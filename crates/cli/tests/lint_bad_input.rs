@@ -120,7 +120,7 @@ fn lines_and_values_that_no_human_reads_are_cut_and_their_places_stay_right() {
         assert!(longest < 400 && out.len() < 6_000, "{file}: {longest} columns, {} bytes", out.len());
     }
     let script = folder.path("script.sh").display().to_string();
-    says(&lint(&[&script]), 1, &["script.sh:1:2531", "net.ipv4.tcp_sack=0"]);
+    says(&lint(&[&script]), 1, &["script.sh:1:2530", "net.ipv4.tcp_sack=0"]);
 }
 
 #[test]

@@ -2,14 +2,15 @@
 //!
 //! Written as it is made: a hundred thousand findings as a tree of values take more time and memory than to find them.
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use serde_json::{Map, Value};
 use tuning::files::Document;
 use tuning::lint::{Finding, Report, Severity, Target};
 
 use super::sources::Sources;
+use crate::document;
 use crate::exit::Failure;
-use crate::{document, output};
+use crate::output::{self, Each};
 
 /// Prints `linerate.lint/1`.
 pub fn print(sources: &Sources, target: &Target, report: &Report) -> Result<(), Failure> {
@@ -75,15 +76,6 @@ struct Summary {
     warnings: usize,
     notes: usize,
     suppressed: usize,
-}
-
-/// A list whose entries are made while it is written.
-struct Each<I, F>(I, F);
-
-impl<I: Iterator + Clone, T: Serialize, F: Fn(I::Item) -> T> Serialize for Each<I, F> {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_seq(self.0.clone().map(&self.1))
-    }
 }
 
 #[derive(Serialize)]

@@ -48,7 +48,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     } else if arguments.json {
         json::print(&sources, &target, &report)?;
     } else if arguments.sarif {
-        output::print(&sarif::document(&sources, &report))?;
+        sarif::print(&sources, &report)?;
     } else {
         output::print(&render::report(&sources, &report, arguments.all))?;
     }

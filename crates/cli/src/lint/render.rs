@@ -19,8 +19,9 @@ pub fn report(sources: &Sources, report: &Report, all: bool) -> String {
     let width = output::width();
     let colour = output::colour();
     let mut out = String::new();
+    let names = Names::of(sources);
     let serious = report.findings.iter().filter(|f| f.severity > Severity::Note).count();
-    let top = if report.findings.len() > 3 { top(sources, report, width) } else { String::new() };
+    let top = if report.findings.len() > 3 { top(&names, report, width) } else { String::new() };
     if !top.is_empty() {
         out += &top;
         out.push('\n');
@@ -35,7 +36,7 @@ pub fn report(sources: &Sources, report: &Report, all: bool) -> String {
         if serious > in_full {
             let _ = writeln!(out, "… and {} more errors and warnings (--all)\n", serious - in_full);
         }
-        out += &notes(sources, &report.findings[serious..], width);
+        out += &notes(&names, &report.findings[serious..], width);
     }
     // What has scrolled away is not read: on a terminal that is too short for all of it the lines that matter end it too.
     if !top.is_empty() && output::height().is_some_and(|height| out.lines().count() + 3 > height) {
@@ -73,37 +74,50 @@ pub fn readable(text: &str) -> String {
     output::plain(text).split(' ').map(cut).collect::<Vec<_>>().join(" ")
 }
 
-/// `line 3`, with the file where there are several: without the folders that all of them have in common.
-fn place(sources: &Sources, finding: &Finding) -> String {
-    let document = &sources.documents[finding.document];
-    let line = document.position(finding.span).line;
-    match sources.documents.len() {
-        1 => format!("line {line}"),
-        _ => format!("{}:{line}", short_name(sources, finding.document)),
-    }
+/// Documents as they are named here: without the folders that all of them have in common.
+struct Names<'s> {
+    sources: &'s Sources,
+    common: usize,
 }
 
-fn short_name(sources: &Sources, index: usize) -> String {
-    let folder = |name: &str| name.rfind('/').map_or(0, |at| at + 1);
-    let first = &sources.documents[0].name;
-    let mut common = folder(first);
-    for document in &sources.documents {
-        while common > 0 && document.name.get(..common) != Some(&first[..common]) {
-            common = folder(&first[..common - 1]);
+impl<'s> Names<'s> {
+    fn of(sources: &'s Sources) -> Self {
+        let folder = |name: &str| name.rfind('/').map_or(0, |at| at + 1);
+        let first = sources.documents.first().map_or("", |document| &document.name);
+        let mut common = folder(first);
+        for document in &sources.documents {
+            while common > 0 && document.name.get(..common) != Some(&first[..common]) {
+                common = folder(&first[..common - 1]);
+            }
+        }
+        // A slash that all have in common tells that they are paths of the whole system.
+        Self { sources, common: if common <= 1 { 0 } else { common } }
+    }
+
+    fn short(&self, index: usize) -> String {
+        output::plain(&self.sources.documents[index].name[self.common..])
+    }
+
+    /// `line 3`, with the file where there are several.
+    fn place(&self, finding: &Finding) -> String {
+        let line = self.sources.documents[finding.document].position(finding.span).line;
+        match self.sources.documents.len() {
+            1 => format!("line {line}"),
+            _ => format!("{}:{line}", self.short(finding.document)),
         }
     }
-    // A slash that all have in common tells that they are paths of the whole system.
-    let common = if common <= 1 { 0 } else { common };
-    output::plain(&sources.documents[index].name[common..])
 }
 
 /// The three lines that matter most, one to a line of the file.
-fn top(sources: &Sources, report: &Report, width: usize) -> String {
+fn top(names: &Names<'_>, report: &Report, width: usize) -> String {
     let mut lines: Vec<(String, &Finding)> = Vec::new();
     for finding in &report.findings {
-        let place = place(sources, finding);
-        if lines.len() < 3 && lines.iter().all(|(other, _)| *other != place) {
+        let place = names.place(finding);
+        if lines.iter().all(|(other, _)| *other != place) {
             lines.push((place, finding));
+        }
+        if lines.len() == 3 {
+            break;
         }
     }
     let longest = lines.iter().map(|(place, _)| place.chars().count()).max().unwrap_or(0);
@@ -118,10 +132,11 @@ fn top(sources: &Sources, report: &Report, width: usize) -> String {
     out
 }
 
-fn notes(sources: &Sources, notes: &[Finding], width: usize) -> String {
+fn notes(names: &Names<'_>, notes: &[Finding], width: usize) -> String {
     if notes.is_empty() {
         return String::new();
     }
+    let sources = names.sources;
     let mut out = String::from("Notes:\n");
     // In the order of the files: they are read along.
     let mut shown: Vec<&Finding> = notes.iter().collect();
@@ -131,7 +146,7 @@ fn notes(sources: &Sources, notes: &[Finding], width: usize) -> String {
     let mut document = None;
     for finding in shown.iter().take(MOST_NOTES) {
         if sources.documents.len() > 1 && document != Some(finding.document) {
-            let _ = writeln!(out, "  {}", short_name(sources, finding.document));
+            let _ = writeln!(out, "  {}", names.short(finding.document));
             document = Some(finding.document);
         }
         let head = format!("  {:longest$}  {}  ", line(finding), finding.rule.id);

@@ -201,7 +201,8 @@ fn facts_come_in_through_a_pipe_and_in_an_audits_document() {
     let folder = tempfile::tempdir().unwrap();
     let plain = printed(&with(&["--from", &file(folder.path(), &facts())]));
     let mut audit = json!({"schema": "linerate.audit/1", "linerate_version": "0.1.0", "findings": []});
-    audit["facts"] = json!({"devices": {"from": "netlink", "value": []}, "plan": facts()});
+    audit["facts"] = facts();
+    audit["facts"]["devices"] = json!({"from": "netlink", "value": []});
     assert_eq!(printed(&with(&["--from", &file(folder.path(), &audit)])), plain);
     let mut child = Command::new(env!("CARGO_BIN_EXE_linerate"))
         .arg("plan")

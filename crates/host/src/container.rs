@@ -72,6 +72,9 @@ fn mark(root: &Path) -> Option<Container> {
     if root.join("run/secrets/kubernetes.io").exists() || root.join("var/run/secrets/kubernetes.io").exists() {
         return found("kubernetes", "/var/run/secrets/kubernetes.io");
     }
+    if root.join("dev/lxd").exists() {
+        return found("lxd", "/dev/lxd");
+    }
     if root.join(".dockerenv").exists() {
         return found("docker", "/.dockerenv");
     }

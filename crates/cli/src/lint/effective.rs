@@ -97,7 +97,7 @@ fn wanted(text: &str) -> Result<String, Failure> {
 }
 
 /// The keys to which patterns are expanded: those of the kernel for this host, else those of the catalogue.
-fn universe(disk: &Disk) -> Vec<String> {
+pub fn universe(disk: &Disk) -> Vec<String> {
     let mut keys = Vec::new();
     let mut folders = vec![
         "/proc/sys/net".to_owned(),

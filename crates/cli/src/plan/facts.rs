@@ -18,21 +18,22 @@ const MODULES: [(&str, &str); 4] = [
     ("sch_cake", "cake_enqueue"),
 ];
 
-/// Reads this host. What can't be read is left out. Also how it is known that this is not the host itself.
-pub fn of_this_host() -> (Facts, Option<String>) {
-    // This key is host-wide on every kernel so far, and other namespaces don't have it.
-    const OF_THE_HOST: &str = "net.core.netdev_max_backlog";
-    let container = match container::detect() {
+/// This key is host-wide on every kernel so far, and other namespaces don't have it.
+const OF_THE_HOST: &str = "net.core.netdev_max_backlog";
+
+/// How it is known that this is not the host itself; `None`: it is.
+pub fn not_the_host() -> Option<String> {
+    match container::detect() {
         Some(container) => Some(format!("a {} container ({})", container.manager, container.evidence)),
         None if sysctl::read(OF_THE_HOST).is_err() => {
             Some(format!("another network namespace than the host's ({OF_THE_HOST} is not there)"))
         }
         None => None,
-    };
-    (facts(container.is_some()), container)
+    }
 }
 
-fn facts(container: bool) -> Facts {
+/// Reads this host. What can't be read is left out.
+pub fn of_this_host() -> Facts {
     Facts {
         kernel: document::release(),
         memory_bytes: inventory::memory_bytes().unwrap_or(0),
@@ -42,13 +43,14 @@ fn facts(container: bool) -> Facts {
         sysctls: sysctls(),
         modules: MODULES
             .iter()
-            .filter_map(|(module, function)| Some(((*module).to_owned(), presence(module, function)?)))
+            .zip(inventory::presence(MODULES))
+            .filter_map(|((module, _), there)| Some(((*module).to_owned(), presence(there?))))
             .collect(),
         interfaces: interfaces(),
         listening_ports: inventory::listening_ports(),
         neighbours: inventory::neighbours(),
         softnet: inventory::softnet().map(|(processed, dropped, squeezed)| Softnet { processed, dropped, squeezed }),
-        container,
+        container: not_the_host().is_some(),
     }
 }
 
@@ -63,12 +65,12 @@ fn sysctls() -> BTreeMap<String, String> {
     names.filter_map(|key| sysctl::read(&key).ok().map(|value| (key, value))).collect()
 }
 
-fn presence(module: &str, function: &str) -> Option<Presence> {
-    Some(match inventory::presence(module, function)? {
+fn presence(there: inventory::Presence) -> Presence {
+    match there {
         inventory::Presence::Present => Presence::Present,
         inventory::Presence::Loadable => Presence::Loadable,
         inventory::Presence::Absent => Presence::Absent,
-    })
+    }
 }
 
 fn interfaces() -> Option<Vec<Interface>> {

@@ -30,17 +30,6 @@ pub fn read(file: &Path) -> Result<Facts, Failure> {
     facts(&text).map_err(|why| Failure::usage(format_args!("{name}: {why}")))
 }
 
-/// What a document of `linerate audit` has under `facts`: the plan's facts in it, or beside others.
-#[derive(Deserialize)]
-struct Audit {
-    facts: InAudit,
-}
-
-#[derive(Deserialize)]
-struct InAudit {
-    plan: Facts,
-}
-
 /// Facts under `facts`.
 #[derive(Deserialize)]
 struct Document {
@@ -57,9 +46,6 @@ fn facts(text: &str) -> Result<Facts, String> {
     // Read out of the text, not out of the value: then an error has its line and column.
     let inside = value.get("facts");
     let read = match inside {
-        Some(inside) if inside.get("plan").is_some() => {
-            serde_json::from_str::<Audit>(text).map(|audit| audit.facts.plan)
-        }
         Some(_) => serde_json::from_str::<Document>(text).map(|document| document.facts),
         None if value.get("schema").is_some() => {
             return Err(format!("it has no `facts`: the program that wrote it was ended, or it was cut; {HINT}"));
@@ -114,7 +100,6 @@ mod tests {
             format!(r#"{{"facts": {{{FACTS}}}}}"#),
             format!(r#"{{"schema": "linerate.facts/1", "facts": {{{FACTS}}}}}"#),
             format!(r#"{{{audit}, "facts": {{{FACTS}, "devices": []}}}}"#),
-            format!(r#"{{{audit}, "facts": {{"devices": [], "plan": {{{FACTS}}}}}}}"#),
         ] {
             let facts = facts(&text).unwrap_or_else(|why| panic!("{why}: {text}"));
             assert_eq!(facts.sysctl("net.ipv4.tcp_rmem"), Some("4096 131072 6291456"), "{text}");

@@ -1,6 +1,6 @@
 //! `linerate plan`.
 
-mod facts;
+pub mod facts;
 mod from;
 mod text;
 
@@ -72,7 +72,8 @@ fn notation(text: &str) -> Result<Notation, String> {
     known.map(|(_, notation)| *notation).ok_or_else(|| one_of(&NOTATIONS.map(|(name, _)| name)))
 }
 
-fn role(text: &str) -> Result<Role, String> {
+/// A role by its name.
+pub fn role(text: &str) -> Result<Role, String> {
     Role::ALL.into_iter().find(|role| role.name() == text).ok_or_else(|| one_of(&Role::ALL.map(Role::name)))
 }
 
@@ -100,7 +101,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
                 facts.container.then(|| "the facts were read in a container, or in a network namespace".to_owned());
             (facts, said)
         }
-        None => facts::of_this_host(),
+        None => (facts::of_this_host(), facts::not_the_host()),
     };
     if let Some(memory) = arguments.memory {
         facts = facts::with_memory(facts, memory);

@@ -15,6 +15,7 @@ mod plan;
 mod sim;
 mod stop;
 mod tune;
+mod why;
 mod wrap;
 
 use std::process::ExitCode;

@@ -1,6 +1,7 @@
 //! `linerate`: arguments in, one library call, rendering out. Only here are exit codes chosen and text printed.
 #![forbid(unsafe_code)]
 
+mod audit;
 mod cc;
 mod change;
 mod document;
@@ -11,6 +12,7 @@ mod lab;
 mod lint;
 mod output;
 mod plan;
+mod sim;
 mod stop;
 mod wrap;
 
@@ -35,6 +37,8 @@ enum Command {
     /// Run experiments with this kernel's real TCP over an emulated path, in private namespaces: nothing on the host is touched
     #[command(subcommand)]
     Lab(lab::Command),
+    /// The lab's scenarios in virtual time: the same table, no kernel, no rights, thousands of flows
+    Sim(Box<sim::Arguments>),
     /// Congestion controls of this kernel: which there really are, who uses them, and BBRv3 where the kernel has none
     #[command(subcommand)]
     Cc(cc::Command),
@@ -42,6 +46,8 @@ enum Command {
     Knobs(knobs::Arguments),
     /// Judges sysctl files, profiles, scripts, playbooks and manifests before anyone applies them; says who wins. Changes nothing
     Lint(Box<lint::Arguments>),
+    /// What limits this host, with the evidence, what it costs and the fix. Reads only
+    Audit(audit::Arguments),
     /// The smallest set of changes that a path and a role justify on this host, with the arithmetic. Changes nothing
     Plan(plan::Arguments),
     /// Makes a plan's changes as one transaction: journal first, read back, undone as a whole where anything fails
@@ -68,9 +74,11 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let result = match arguments.command {
         Command::Lab(command) => lab::run(command),
+        Command::Sim(arguments) => sim::run(&arguments),
         Command::Cc(command) => cc::run(command),
         Command::Knobs(arguments) => knobs::run(&arguments),
         Command::Lint(arguments) => lint::run(&arguments),
+        Command::Audit(arguments) => audit::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),
         Command::Apply(arguments) => change::apply(&arguments),
         Command::Confirm(arguments) => change::confirm(&arguments),

@@ -12,15 +12,18 @@
 //! | [`ring`] | sizes of a network card's rings |
 //! | [`sysctl`] | one key of `/proc/sys`, read and written for the calling thread's namespace |
 //! | [`tcp`] | what a TCP socket tells about itself, and its congestion control |
+//! | [`audit`] | everything an audit looks at, read only, each with its place |
 //! | [`cc`] | the congestion controls this kernel has, and which version of each |
 //!
 //! Nothing here decides anything: callers say what to change, and get errors that say what is missing.
 
+pub mod audit;
 pub mod cc;
 pub mod clock;
 pub mod everywhere;
 pub mod inventory;
 pub mod link;
+mod netlink;
 pub mod netns;
 pub mod qdisc;
 pub mod ring;

@@ -2,6 +2,7 @@
 //!
 //! | module | what it is for |
 //! | --- | --- |
+//! | [`audit`] | from what a host shows to what limits it, with the evidence and the fix |
 //! | [`catalogue`] | every knob: its unit, range, default by kernel version, scope, meaning, and when to change it |
 //! | [`effective`] | which value each key ends up with at boot, who sets it and who loses |
 //! | [`files`] | files that set sysctls, read into settings with their places |
@@ -13,6 +14,7 @@
 //! | [`transaction`] | a plan's changes made, kept, compared and undone, through a trait that acts |
 #![forbid(unsafe_code)]
 
+pub mod audit;
 pub mod catalogue;
 pub mod effective;
 pub mod files;

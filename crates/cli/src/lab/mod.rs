@@ -3,8 +3,8 @@
 mod arguments;
 mod bbr3;
 mod compare;
-mod experiment;
-mod fill;
+pub mod experiment;
+pub mod fill;
 mod list;
 mod path;
 mod run;
@@ -18,9 +18,7 @@ use scenario::{Cell, FileSource, Overrides, QueueSpec, Scenario};
 
 use crate::exit::{Exit, Failure};
 use crate::output;
-use arguments::Vary;
-#[cfg(feature = "bpf")]
-pub use arguments::quantity;
+pub use arguments::{EmulatorKind, Outputs, Vary, quantity};
 
 /// The subcommands of `lab`.
 #[derive(Subcommand)]
@@ -72,7 +70,7 @@ impl FileSource for Folder<'_> {
 }
 
 /// A built-in scenario by name, or a file, with what the command line changes.
-fn load(name: &str, vary: &Vary) -> Result<Scenario, Failure> {
+pub fn load(name: &str, vary: &Vary) -> Result<Scenario, Failure> {
     let file = Path::new(name);
     let scenario = if name.contains('/') || file.extension().is_some_and(|e| e == "toml") {
         let text = output::read_text(file, MOST_SCENARIO_BYTES)

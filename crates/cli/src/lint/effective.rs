@@ -79,7 +79,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 }
 
 /// The keys to which patterns are expanded: those of the kernel for this host, else those of the catalogue.
-fn universe(disk: &Disk) -> Vec<String> {
+pub fn universe(disk: &Disk) -> Vec<String> {
     let mut keys = Vec::new();
     let mut folders = vec![
         "/proc/sys/net".to_owned(),

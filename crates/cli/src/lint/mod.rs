@@ -1,8 +1,8 @@
 //! `linerate lint`: reads files, asks `tuning`, shows what it says.
 
 mod arguments;
-mod disk;
-mod effective;
+pub mod disk;
+pub mod effective;
 mod explain;
 mod fixes;
 mod json;

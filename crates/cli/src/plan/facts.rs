@@ -34,7 +34,8 @@ pub fn of_this_host() -> Facts {
         sysctls: sysctls(),
         modules: MODULES
             .iter()
-            .filter_map(|(module, function)| Some(((*module).to_owned(), presence(module, function)?)))
+            .zip(inventory::presence(MODULES))
+            .filter_map(|((module, _), there)| Some(((*module).to_owned(), presence(there?))))
             .collect(),
         interfaces: interfaces(),
         listening_ports: inventory::listening_ports(),
@@ -56,12 +57,12 @@ fn sysctls() -> BTreeMap<String, String> {
     names.filter_map(|key| sysctl::read(&key).ok().map(|value| (key, value))).collect()
 }
 
-fn presence(module: &str, function: &str) -> Option<Presence> {
-    Some(match inventory::presence(module, function)? {
+fn presence(there: inventory::Presence) -> Presence {
+    match there {
         inventory::Presence::Present => Presence::Present,
         inventory::Presence::Loadable => Presence::Loadable,
         inventory::Presence::Absent => Presence::Absent,
-    })
+    }
 }
 
 fn interfaces() -> Option<Vec<Interface>> {

@@ -4,9 +4,11 @@
 
 mod binomial;
 mod interval;
+mod paired;
 
 pub use binomial::{binomial_range, is_plausible_count};
 pub use interval::{Interval, median_interval};
+pub use paired::{Paired, paired};
 
 /// The median: the middle value, or the mean of the two middle ones. `None` for no values, or where one is not a number.
 pub fn median(values: &[f64]) -> Option<f64> {

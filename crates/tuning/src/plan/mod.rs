@@ -6,15 +6,15 @@
 //! Two rules hold for every change, and tests hold them: a size that is there is never lowered, and the plan of a host that
 //! has followed its plan is empty.
 
-mod accept;
-mod control;
+pub(crate) mod accept;
+pub(crate) mod control;
 mod draft;
 mod export;
 mod facts;
-mod forward;
-mod memory;
+pub(crate) mod forward;
+pub(crate) mod memory;
 mod queue;
-mod window;
+pub(crate) mod window;
 
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, Rate};

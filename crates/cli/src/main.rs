@@ -16,6 +16,7 @@ mod sim;
 mod stop;
 mod wrap;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -92,7 +93,8 @@ fn main() -> ExitCode {
     match result {
         Ok(code) => code.into(),
         Err(failure) => {
-            eprintln!("linerate: {}", output::plain(&failure.to_string()));
+            // A terminal that is gone is no reason to panic.
+            let _ = writeln!(std::io::stderr(), "linerate: {}", output::plain(&failure.to_string()));
             failure.code.into()
         }
     }

@@ -18,6 +18,7 @@ mod tune;
 mod why;
 mod wrap;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -97,7 +98,8 @@ fn main() -> ExitCode {
     match result {
         Ok(code) => code.into(),
         Err(failure) => {
-            eprintln!("linerate: {}", output::plain(&failure.to_string()));
+            // A terminal that is gone is no reason to panic.
+            let _ = writeln!(std::io::stderr(), "linerate: {}", output::plain(&failure.to_string()));
             failure.code.into()
         }
     }

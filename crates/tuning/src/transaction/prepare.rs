@@ -497,7 +497,8 @@ fn lowers(from: &str, to: &str) -> Option<String> {
     let numbers =
         |text: &str| text.split_whitespace().map(|field| field.parse::<u64>().ok()).collect::<Option<Vec<_>>>();
     let (old, new) = (numbers(from)?, numbers(to)?);
-    let lower = old.iter().zip(&new).find(|(old, new)| new < old)?;
+    // The largest number means that there is no limit, which is no size (tcp_notsent_lowat).
+    let lower = old.iter().zip(&new).find(|(old, new)| new < old && **old != u64::from(u32::MAX))?;
     Some(format!("{} would become {}", lower.0, lower.1))
 }
 

@@ -1,6 +1,7 @@
 //! `linerate`: arguments in, one library call, rendering out. Only here are exit codes chosen and text printed.
 #![forbid(unsafe_code)]
 
+mod bench;
 mod cc;
 mod document;
 mod exit;
@@ -9,6 +10,7 @@ mod lab;
 mod lint;
 mod output;
 mod plan;
+mod serve;
 mod stop;
 mod wrap;
 
@@ -33,6 +35,10 @@ enum Command {
     /// Run experiments with this kernel's real TCP over an emulated path, in private namespaces: nothing on the host is touched
     #[command(subcommand)]
     Lab(lab::Command),
+    /// Measure a real path: goodput, delay under load, losses, against `linerate serve` or any iperf3 server
+    Bench(Box<bench::Arguments>),
+    /// Answer tests of `linerate bench` and of iperf3 clients; on loopback unless told otherwise, with limits
+    Serve(Box<serve::Arguments>),
     /// Congestion controls of this kernel: which there really are, who uses them, and BBRv3 where the kernel has none
     #[command(subcommand)]
     Cc(cc::Command),
@@ -48,6 +54,8 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let result = match arguments.command {
         Command::Lab(command) => lab::run(command),
+        Command::Bench(arguments) => bench::run(*arguments),
+        Command::Serve(arguments) => serve::run(&arguments),
         Command::Cc(command) => cc::run(command),
         Command::Knobs(arguments) => knobs::run(&arguments),
         Command::Lint(arguments) => lint::run(&arguments),

@@ -19,7 +19,6 @@ use scenario::{Cell, FileSource, Overrides, QueueSpec, Scenario};
 use crate::exit::{Exit, Failure};
 use crate::output;
 use arguments::Vary;
-#[cfg(feature = "bpf")]
 pub use arguments::quantity;
 
 /// The subcommands of `lab`.

@@ -102,8 +102,12 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 
 /// Two series by the signed-rank test.
 fn differ(with: &[f64], without: &[f64]) -> Difference {
-    let paired = measure::stats::paired(with, without, 0.95);
-    Difference { estimate: paired.estimate, low: paired.low, high: paired.high, p: paired.p }
+    let pairs: Vec<(f64, f64)> = without.iter().copied().zip(with.iter().copied()).collect();
+    let none = Difference { estimate: 0.0, low: 0.0, high: 0.0, p: 1.0 };
+    measure::stats::signed_rank(&pairs, 0.95).map_or(none, |test| {
+        let (low, high) = test.interval.map_or((test.shift, test.shift), |interval| (interval.low, interval.high));
+        Difference { estimate: test.shift, low, high, p: test.p }
+    })
 }
 
 fn finish(

@@ -288,8 +288,6 @@ fn eight_hundred_gigabits_over_ten_seconds_do_not_overflow() {
 fn followed(mut facts: Facts, plan: &Plan) -> Facts {
     for change in &plan.changes {
         match change.kind {
-            // No fact that a plan looks at.
-            ChangeKind::Ring => {}
             ChangeKind::Sysctl => {
                 facts.sysctls.insert(change.key.clone(), change.to.clone());
             }

@@ -114,7 +114,7 @@ mod tests {
         let seen = (0..50).map(|seed| false_differences(10, 100 + seed)).fold((0, 0), |(p, s), (a, b)| (p + a, s + b));
         for (count, what) in [(seen.0, "pairs"), (seen.1, "sets")] {
             // Of ten values the exact p at or below 5 % is 4.9 % (signed ranks) and 4.3 % (rank sums).
-            assert!(count <= 500 + 57 && count >= 380, "{count} of 10000 {what}");
+            assert!((380..=500 + 57).contains(&count), "{count} of 10000 {what}");
         }
         assert!(is_plausible_count(seen.0, 10_000, units::Probability::from_ppb(48_828_125), 0.999), "{seen:?}");
     }

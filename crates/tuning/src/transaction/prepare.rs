@@ -3,7 +3,7 @@
 use super::own::{self, DROP_IN, MARK, MODULES, UNIT, WANTED};
 use super::store::{Standing, Transaction, standing};
 use super::world::{Found, World};
-use crate::catalogue::{Catalogue, Kind};
+use crate::catalogue::{Catalogue, Importance, Kind};
 use crate::effective::root::{Entry, Root, Unreadable};
 use crate::effective::{Applier, timeline};
 use crate::journal::{Content, Ring, Step, Tree};
@@ -194,6 +194,9 @@ impl<'a, W: World, R: Root + ?Sized> Draft<'a, W, R> {
         let Some(found) = Catalogue::builtin().lookup_key(&key) else {
             return self.malformed(wrong("no key that linerate knows: `linerate knobs` lists those it does"));
         };
+        if found.knob.importance == Importance::Other {
+            return self.malformed(wrong("no matter of the network's performance: linerate doesn't set it"));
+        }
         let value = match self.world.sysctl(&change.key) {
             Ok(Some(value)) => value,
             Ok(None) => {

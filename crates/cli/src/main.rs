@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod audit;
+mod bench;
 mod cc;
 mod change;
 mod document;
@@ -12,8 +13,11 @@ mod lab;
 mod lint;
 mod output;
 mod plan;
+mod serve;
 mod sim;
 mod stop;
+mod tune;
+mod why;
 mod wrap;
 
 use std::io::Write;
@@ -40,6 +44,10 @@ enum Command {
     Lab(lab::Command),
     /// The lab's scenarios in virtual time: the same table, no kernel, no rights, thousands of flows
     Sim(Box<sim::Arguments>),
+    /// Measure a real path: goodput, delay under load, losses, against `linerate serve` or any iperf3 server
+    Bench(Box<bench::Arguments>),
+    /// Answer tests of `linerate bench` and of iperf3 clients; on loopback unless told otherwise, with limits
+    Serve(Box<serve::Arguments>),
     /// Congestion controls of this kernel: which there really are, who uses them, and BBRv3 where the kernel has none
     #[command(subcommand)]
     Cc(cc::Command),
@@ -69,6 +77,8 @@ enum Command {
     /// Sets again what a boot has reset
     #[command(hide = true)]
     Boot(change::Boot),
+    /// The whole job, measured: finds the path, plans, tries each block of settings in paired runs, keeps what helped
+    Tune(tune::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -76,6 +86,8 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Lab(command) => lab::run(command),
         Command::Sim(arguments) => sim::run(&arguments),
+        Command::Bench(arguments) => bench::run(*arguments),
+        Command::Serve(arguments) => serve::run(&arguments),
         Command::Cc(command) => cc::run(command),
         Command::Knobs(arguments) => knobs::run(&arguments),
         Command::Lint(arguments) => lint::run(&arguments),
@@ -89,6 +101,7 @@ fn main() -> ExitCode {
         Command::Uninstall(arguments) => change::uninstall(&arguments),
         Command::Guard(arguments) => change::guard(&arguments),
         Command::Boot(arguments) => change::boot(&arguments),
+        Command::Tune(arguments) => tune::run(&arguments),
     };
     match result {
         Ok(code) => code.into(),

@@ -43,7 +43,10 @@ fn any_link() -> impl Strategy<Value = LinkConfig> {
     )
 }
 
-fn any_world() -> impl Strategy<Value = (Vec<LinkConfig>, Vec<LinkConfig>, Vec<(usize, u64, AckPolicy)>, u64)> {
+/// Hops there and back, flows (control, segments, receiver), seed.
+type AnyWorld = (Vec<LinkConfig>, Vec<LinkConfig>, Vec<(usize, u64, AckPolicy)>, u64);
+
+fn any_world() -> impl Strategy<Value = AnyWorld> {
     let acks = (1u32..8, 0u64..2000, any::<bool>()).prop_map(|(every, coalesce, compress_sacks)| AckPolicy {
         every,
         coalesce: Duration::from_micros(coalesce),

@@ -618,6 +618,8 @@ fn number() -> impl Strategy<Value = u64> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn no_numbers_make_it_panic_and_the_order_is_by_severity(
         numbers in proptest::collection::vec(number(), 40),

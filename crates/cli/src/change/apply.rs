@@ -61,7 +61,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let live = if arguments.dry_run { arguments.place.look()? } else { arguments.place.live()? };
     let mut live = live.with_guard(guard_command(&arguments.place.root)?);
     let host = Host { name: facts.hostname, id: facts.machine, kernel: facts.kernel, memory_bytes: facts.memory_bytes };
-    let container = (facts.container || in_container()) && !arguments.in_namespace;
+    let container = facts.container && !arguments.in_namespace;
     let look = |live: &Live| prepare(arguments, live, &plan, &host, container);
     let prepared = match look(&live)? {
         Ok(prepared) => prepared,
@@ -120,12 +120,6 @@ fn patience(confirm: Option<Duration>) -> Result<Option<u64>, Failure> {
         }
         time => Ok(time.map(Duration::as_nanos)),
     }
-}
-
-/// Whether this is a container, also one that shares the host's network: what it would set, it would set for the host.
-fn in_container() -> bool {
-    let system = host::audit::system::read(&host::audit::Tree::of_this_host());
-    system.container.get().is_some_and(|name| !name.is_empty())
 }
 
 /// The plan, and this host's facts.

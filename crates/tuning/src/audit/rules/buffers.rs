@@ -99,7 +99,7 @@ fn send_buffer(look: &mut Look<'_>) {
     let mut finding = Finding::new(
         "send-buffer-limits",
         severity,
-        900 + (share * 100.0) as u32,
+        900 + (share * 40.0) as u32,
         format!("The send buffer holds connections back for {} of the time they have data outstanding", percent(share)),
     )
     .shows(
@@ -167,7 +167,7 @@ fn peer_window(look: &mut Look<'_>) {
         "peer-window-limits",
         // Not for this host to change.
         severity.min(Severity::Warning),
-        800 + (share * 100.0) as u32,
+        790 + (share * 40.0) as u32,
         format!(
             "The other ends' receive windows hold connections back for {} of the time they have data outstanding",
             percent(share)
@@ -211,7 +211,7 @@ fn receive_window(look: &mut Look<'_>) {
     let mut finding = Finding::new(
         "receive-buffer-limits",
         severity,
-        890 + (share * 100.0) as u32,
+        890 + (share * 40.0) as u32,
         format!("The receive buffer is full-grown and holds back {} of what comes in", percent(share)),
     )
     .shows(

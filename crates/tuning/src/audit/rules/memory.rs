@@ -137,16 +137,16 @@ fn pruned(look: &mut Look<'_>) {
     let names =
         ["TcpExt.RcvPruned", "TcpExt.OfoPruned", "TcpExt.TCPRcvQDrop", "TcpExt.PruneCalled", "TcpExt.TCPRcvCollapsed"];
     let [pruned, out_of_order, dropped, called, collapsed] = names.map(|name| look.count(name));
-    let lost = pruned.saturating_add(dropped);
-    if lost + out_of_order + called == 0 {
+    let lost = pruned.saturating_add(dropped).saturating_add(out_of_order);
+    if lost == 0 && called == 0 {
         return;
     }
     // Pruning without loss only costs CPU.
-    let severity = if lost + out_of_order > 0 { Severity::Warning } else { Severity::Note };
-    let title = if lost + out_of_order > 0 {
+    let severity = if lost > 0 { Severity::Warning } else { Severity::Note };
+    let title = if lost > 0 {
         format!(
             "{} thrown away again: receive buffers were full",
-            plural(lost + out_of_order, "received packet was", "received packets were")
+            plural(lost, "received packet was", "received packets were")
         )
     } else {
         format!("Receive buffers were full and packed together {}", plural(called, "time", "times"))

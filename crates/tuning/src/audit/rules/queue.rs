@@ -49,7 +49,7 @@ fn shapes(kind: &str) -> bool {
 /// Queues that the device uses.
 fn queues(device: &Device) -> u32 {
     match device.channels.get() {
-        Some(channels) if channels.combined + channels.tx > 0 => channels.combined + channels.tx,
+        Some(channels) if (channels.combined, channels.tx) != (0, 0) => channels.combined.saturating_add(channels.tx),
         _ => device.tx_queues,
     }
 }
@@ -199,7 +199,9 @@ fn no_queue(look: &mut Look<'_>, device: &Device) {
 fn drops(look: &mut Look<'_>, device: &Device) {
     let Some(root) = device.root() else { return };
     let (dropped, sent) = match root.kind.as_str() {
-        "mq" => device.leaves().fold((0u64, 0u64), |sum, leaf| (sum.0 + leaf.dropped, sum.1 + leaf.sent_packets)),
+        "mq" => device.leaves().fold((0u64, 0u64), |sum, leaf| {
+            (sum.0.saturating_add(leaf.dropped), sum.1.saturating_add(leaf.sent_packets))
+        }),
         _ => (root.dropped, root.sent_packets),
     };
     let part = share(dropped, sent.saturating_add(dropped));
@@ -220,7 +222,7 @@ fn drops(look: &mut Look<'_>, device: &Device) {
             ),
         )
         .shows(
-            format!("{} {}: {dropped} of {} ({})", root.kind, root.handle, sent + dropped, percent(part)),
+            format!("{} {}: {dropped} of {} ({})", root.kind, root.handle, sent.saturating_add(dropped), percent(part)),
             "since the discipline was set up",
             look.facts.host.devices.from.clone(),
         )

@@ -95,7 +95,7 @@ fn one_cpu(look: &mut Look<'_>) {
     let processed = cpus.iter().map(|cpu| cpu.processed).fold(0u64, u64::saturating_add);
     let Some(worst) = cpus.iter().max_by_key(|cpu| cpu.processed) else { return };
     let part = share(worst.processed, processed);
-    let trouble = worst.dropped + worst.squeezed;
+    let trouble = worst.dropped.saturating_add(worst.squeezed);
     // Four fifths on one of four or more, and that one gets into trouble: else it is fast enough.
     if part < 0.8 || processed < 1_000_000 || trouble.saturating_mul(10_000) < worst.processed {
         return;
@@ -171,7 +171,9 @@ fn missed(look: &mut Look<'_>, device: &Device) {
 /// Frames that a cable, a plug or a port breaks.
 fn broken(look: &mut Look<'_>, device: &Device) {
     let counters = &device.counters;
-    let bad = counters.rx_crc_errors + counters.rx_frame_errors + counters.tx_carrier_errors;
+    let bad = [counters.rx_frame_errors, counters.tx_carrier_errors]
+        .into_iter()
+        .fold(counters.rx_crc_errors, u64::saturating_add);
     let part = share(bad, counters.rx_packets.saturating_add(counters.tx_packets));
     if !device.physical || bad == 0 || part < SELDOM {
         return;

@@ -85,14 +85,14 @@ fn conntrack(look: &mut Look<'_>) {
 fn chains(look: &mut Look<'_>) {
     let Some(table) = look.facts.host.conntrack.get() else { return };
     let Some(buckets) = table.buckets.filter(|buckets| *buckets > 0) else { return };
-    let (now, full) = (share(table.count * 2, buckets), share(table.max.saturating_mul(2), buckets));
+    let (now, full) = (share(table.count.saturating_mul(2), buckets), share(table.max.saturating_mul(2), buckets));
     // From four in a list on each packet searches noticeably longer than the two that the kernel's own sizes come to.
     if now < 4.0 && full < 8.0 {
         return;
     }
     let severity = if now >= 4.0 { Severity::Warning } else { Severity::Note };
     let page = look.facts.plan.page_bytes.max(BUCKET) / BUCKET;
-    let to = table.max.next_multiple_of(page);
+    let to = table.max.min(1 << 30).next_multiple_of(page);
     look.find(
         Finding::new(
             "conntrack-buckets",
@@ -123,7 +123,8 @@ fn ports(look: &mut Look<'_>) {
     let Some(most) = connections.ports.first() else { return };
     let reserved = look.facts.plan.sysctl(RESERVED).unwrap_or("").to_owned();
     let in_range = |port: &u16| (range[0]..=range[1]).contains(&u64::from(*port));
-    let have = (range[1] - range[0] + 1)
+    let have = (range[1] - range[0])
+        .saturating_add(1)
         .saturating_sub(port_list(&reserved).iter().filter(|port| in_range(port)).count() as u64);
     let used = share(most.used, have);
     // Looking for a free port takes longer the fewer there are; from nine tenths on connect(2) may fail.
@@ -216,10 +217,11 @@ fn neighbours(look: &mut Look<'_>) {
     else {
         return;
     };
-    if count * 5 < most * 4 {
+    if count.saturating_mul(5) < most.saturating_mul(4) {
         return;
     }
-    let to = count.saturating_mul(4).next_power_of_two().max(1_024);
+    // Larger tables nobody has, and the kernel's number is an `int`.
+    let to = count.min(1 << 28).saturating_mul(4).next_power_of_two().max(1_024);
     look.find(
         Finding::new(
             "neighbour-table",

@@ -184,15 +184,22 @@ fn a_container_and_a_program_that_others_may_change_are_refused() {
     let case = Case::new();
     let disk = Disk::new(case.root());
     let host: Host = host();
-    let check = |container, exec: Result<String, String>| {
-        let check =
-            Check { host: &host, container, root: &disk, transactions: &[], live_only: false, exec, systemd: true };
+    let check = |container: Option<&str>, exec: Result<String, String>| {
+        let check = Check {
+            host: &host,
+            container: container.map(str::to_owned),
+            root: &disk,
+            transactions: &[],
+            live_only: false,
+            exec,
+            systemd: true,
+        };
         prepare(&case.machine, &case.plan, &check).map(drop)
     };
-    assert!(check(false, Ok("/usr/bin/linerate".into())).is_ok());
-    let refusals = check(true, Ok("/usr/bin/linerate".into())).unwrap_err();
+    assert!(check(None, Ok("/usr/bin/linerate".into())).is_ok());
+    let refusals = check(Some("a docker container"), Ok("/usr/bin/linerate".into())).unwrap_err();
     assert!(refusals[0].why.contains("container"), "{refusals:?}");
-    let refusals = check(false, Err("/tmp can be changed by others".into())).unwrap_err();
+    let refusals = check(None, Err("/tmp can be changed by others".into())).unwrap_err();
     assert!(refusals[0].why.contains("/tmp can be changed"), "{refusals:?}");
 }
 

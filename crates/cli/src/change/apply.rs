@@ -61,8 +61,8 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let live = if arguments.dry_run { arguments.place.look()? } else { arguments.place.live()? };
     let mut live = live.with_guard(guard_command(&arguments.place.root)?);
     let host = Host { name: facts.hostname, id: facts.machine, kernel: facts.kernel, memory_bytes: facts.memory_bytes };
-    let container = facts.container && !arguments.in_namespace;
-    let look = |live: &Live| prepare(arguments, live, &plan, &host, container);
+    let container = if arguments.in_namespace { None } else { plan::facts::not_the_host() };
+    let look = |live: &Live| prepare(arguments, live, &plan, &host, container.clone());
     let prepared = match look(&live)? {
         Ok(prepared) => prepared,
         Err(refusals) => return refuse(arguments, &refusals),
@@ -151,7 +151,7 @@ fn prepare(
     live: &Live,
     plan: &Plan,
     host: &Host,
-    container: bool,
+    container: Option<String>,
 ) -> Result<Result<Prepared, Vec<Refusal>>, Failure> {
     // Whoever may not read the journals may still see what would be done.
     let transactions = match load(live) {

@@ -60,7 +60,7 @@ fn attack(number: usize, round: u64, stop: &AtomicBool) -> std::io::Result<()> {
         4 => {
             connection.write_all(&mine)?;
             connection.write_all(&8192u32.to_be_bytes())?;
-            connection.write_all(&vec![if round % 2 == 0 { b'[' } else { 0xff }; 8192])?;
+            connection.write_all(&vec![if round.is_multiple_of(2) { b'[' } else { 0xff }; 8192])?;
             hold(&mut connection);
         }
         // Good parameters, then streams that never come, or one of them only.

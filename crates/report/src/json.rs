@@ -5,7 +5,7 @@ use std::io;
 use serde::Serialize;
 use serde_json::ser::{Formatter, Serializer};
 
-use crate::model::{LAB_SCHEMA, LabReport};
+use crate::model::{LAB_SCHEMA, LabReport, SIM_SCHEMA};
 
 /// Why a file is not a lab report.
 #[derive(Debug, thiserror::Error)]
@@ -17,7 +17,7 @@ pub enum ReadError {
     #[error("not a linerate report: it has no `schema`")]
     NoSchema,
     /// It is the report of another command or version.
-    #[error("its schema is `{found}`; this version reads `{LAB_SCHEMA}`")]
+    #[error("its schema is `{found}`; this version reads `{LAB_SCHEMA}` and `{SIM_SCHEMA}`")]
     OtherSchema {
         /// What it says it is.
         found: String,
@@ -43,7 +43,7 @@ impl LabReport {
         let head: Head = serde_json::from_str(text)?;
         match head.schema {
             None => Err(ReadError::NoSchema),
-            Some(found) if found != LAB_SCHEMA => Err(ReadError::OtherSchema { found }),
+            Some(found) if ![LAB_SCHEMA, SIM_SCHEMA].contains(&found.as_str()) => Err(ReadError::OtherSchema { found }),
             Some(_) => Ok(serde_json::from_str(text)?),
         }
     }

@@ -1,6 +1,7 @@
 //! TCP sockets: what the kernel tells about one, and which congestion control it runs.
 
 mod congestion;
+pub mod diag;
 mod info;
 mod memory;
 mod sockets;

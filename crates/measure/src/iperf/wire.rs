@@ -347,7 +347,7 @@ impl Parameters {
         let omit = range("omit", self.omit, 600)?;
         let time = range("time", self.time, MOST_SECONDS)?;
         let block = if self.len == 0 { 128 << 10 } else { range("len", self.len, 1 << 30)? };
-        let blocks = self.blockcount.checked_mul(block).unwrap_or(u64::MAX);
+        let blocks = self.blockcount.saturating_mul(block);
         let bytes = if self.num > 0 { self.num } else { blocks };
         let window = range("window", self.window, 512 << 20)?;
         let mss = range("MSS", self.mss, 9216)?;

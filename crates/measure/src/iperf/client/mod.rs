@@ -148,7 +148,7 @@ impl ClientPlan {
         if !(1..=super::wire::MOST_STREAMS).contains(&self.streams) {
             return bad("a test has 1 to 128 parallel streams");
         }
-        if self.omit.as_nanos() % 1_000_000_000 != 0 || self.omit > Duration::from_secs(60) {
+        if !self.omit.as_nanos().is_multiple_of(1_000_000_000) || self.omit > Duration::from_secs(60) {
             return bad("a warm-up is whole seconds, at most 60: iperf3's protocol knows no others");
         }
         if self.sample_every == Duration::ZERO {

@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use host::why::why;
 use tuning::effective::{Entry, Root, Unreadable};
 
 /// Larger files are none that set sysctls.
@@ -26,8 +27,8 @@ impl Disk {
     }
 }
 
-fn why(error: &io::Error) -> Unreadable {
-    Unreadable(io::Error::from(error.kind()).to_string())
+fn unreadable(error: &io::Error) -> Unreadable {
+    Unreadable(why(error))
 }
 
 impl Root for Disk {
@@ -38,10 +39,10 @@ impl Root for Disk {
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
                 return Ok(None);
             }
-            Err(error) => return Err(why(&error)),
+            Err(error) => return Err(unreadable(&error)),
         };
         Ok(Some(if kind.is_symlink() {
-            Entry::Link(fs::read_link(&place).map_err(|e| why(&e))?.to_string_lossy().into_owned())
+            Entry::Link(fs::read_link(&place).map_err(|e| unreadable(&e))?.to_string_lossy().into_owned())
         } else if kind.is_dir() {
             Entry::Directory
         } else if kind.is_file() {
@@ -52,20 +53,21 @@ impl Root for Disk {
     }
 
     fn read(&self, path: &str) -> Result<Vec<u8>, Unreadable> {
-        read(&self.place(path)).map_err(|error| match error.kind() {
-            io::ErrorKind::FileTooLarge => Unreadable(error.to_string()),
-            _ => why(&error),
-        })
+        read(&self.place(path)).map_err(|error| unreadable(&error))
     }
 
     fn list(&self, path: &str) -> Result<Vec<String>, Unreadable> {
-        let entries = fs::read_dir(self.place(path)).map_err(|e| why(&e))?;
+        let entries = fs::read_dir(self.place(path)).map_err(|e| unreadable(&e))?;
         Ok(entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect())
     }
 }
 
-/// Reads a file of a sensible size; never waits for a pipe or a device.
+/// Reads a file of a sensible size; never waits for a pipe or a device that lies somewhere. What the caller handed over open,
+/// such as the shell's `<(command)`, is read to its end.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    if is_handed_over(path) {
+        return read_all(fs::File::open(path)?);
+    }
     let file = fs::OpenOptions::new().read(true).custom_flags(nix::libc::O_NONBLOCK).open(path)?;
     let metadata = file.metadata()?;
     if metadata.is_dir() {
@@ -75,6 +77,12 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
         return Err(io::Error::other("it is no regular file"));
     }
     read_all(file)
+}
+
+fn is_handed_over(path: &Path) -> bool {
+    let folders = ["/dev/fd", "/proc/self/fd"];
+    path == Path::new("/dev/stdin")
+        || path.parent().is_some_and(|folder| folders.iter().any(|f| folder == Path::new(f)))
 }
 
 /// Reads at most [`LARGEST`].

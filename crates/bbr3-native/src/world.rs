@@ -69,6 +69,7 @@ impl Flow {
 struct Segment {
     packet: u64,
     sent: Instant,
+    push: bool,
 }
 
 #[derive(Debug)]
@@ -111,9 +112,10 @@ impl World {
     /// # Errors
     /// What is wrong with a link's configuration.
     pub fn new(config: WorldConfig) -> Result<Self, path::ConfigError> {
+        let rtt = config.forward.delay + config.reverse.delay;
         let flow = |flow: FlowConfig| Flow {
             sender: Sender::new(flow.cc, flow.application, flow.handshake_rtt, flow.initial_cwnd),
-            receiver: Receiver::new(flow.ack_every),
+            receiver: Receiver::new(flow.ack_every, rtt),
             start: flow.start,
             started: false,
             sojourns_us: Vec::new(),
@@ -223,7 +225,7 @@ impl World {
             let index = usize::from(flow.0);
             let flow = &mut self.flows[index];
             flow.sojourns_us.push(sojourn.as_micros() as u32);
-            if let Some(report) = flow.receiver.take(due, segment.packet, segment.sent) {
+            if let Some(report) = flow.receiver.take(due, segment.packet, segment.sent, segment.push) {
                 self.answer(index, report);
             }
         }
@@ -252,7 +254,7 @@ impl World {
         let outgoing = flow.sender.take_outgoing();
         let mut arrivals = Arrivals::default();
         for segment in outgoing {
-            let token = Segment { packet: segment.packet, sent: self.now };
+            let token = Segment { packet: segment.packet, sent: self.now, push: segment.push };
             self.forward.offer(self.now, packet(index, token, size), &mut arrivals);
         }
         self.take(arrivals);

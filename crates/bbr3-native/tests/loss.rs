@@ -64,12 +64,12 @@ mod ring {
     }
 
     #[test]
-    fn a_retransmission_counts_with_its_whole_group() {
+    fn a_retransmission_left_before_the_new_data_of_its_group() {
         let mut bench = steady(50, 100);
         bench.ack.prior_delivered = bench.conn.delivered - 48;
         bench.ack.last_end_seq = MSS;
         bench.ack.is_retrans = 1;
-        assert_eq!(bench.deliver().tx_in_flight, 50);
+        assert_eq!(bench.deliver().tx_in_flight, 48);
     }
 
     #[test]
@@ -163,9 +163,9 @@ mod too_high {
         assert_eq!((bench.cc.count(Count::TooHigh), bench.mode()), (1, Mode::Down));
         let state = *bench.cc.state();
         assert_eq!((state.prev_probe_too_high, state.bw_probe_samples, state.undo_mode), (1, 0, Mode::Up as u8));
-        // Recovery begins with the oldest packet outstanding, the first of two: 199. The fourth after it crosses: at 202 in flight
-        // 202 * 5 / 256 is above three by nothing.
-        assert_eq!(state.inflight_hi, 202);
+        // Recovery begins with the oldest packet outstanding, the first of a group of two. The fourth from there crosses, as the last of
+        // 200 again: with it 4 of 200 are lost.
+        assert_eq!(state.inflight_hi, 200);
     }
 
     /// In recovery, with `losses` packets found lost by the delivery of one.
@@ -211,7 +211,7 @@ mod too_high {
         let mut bench = recovering(4);
         bench.ack.is_retrans = 1;
         bench.deliver();
-        assert_eq!(bench.cc.state().inflight_hi, 203);
+        assert_eq!(bench.cc.state().inflight_hi, 200);
         // Nothing was delivered.
         let mut bench = recovering(9);
         bench.ack.has_packet = 0;
@@ -475,7 +475,7 @@ mod timeout {
         time_out(&mut bench);
         assert_eq!((bench.mode(), bench.cc.count(Count::TooHigh)), (Mode::Down, 1));
         // As for a loss found by an ACK.
-        assert_eq!(bench.cc.state().inflight_hi, 202);
+        assert_eq!(bench.cc.state().inflight_hi, 200);
         assert_eq!(bench.cc.state().seen_lost, bench.conn.lost);
     }
 
@@ -485,6 +485,57 @@ mod timeout {
         bench.conn.in_flight = 0;
         time_out(&mut bench);
         assert_eq!(bench.cc.state().loss_in_round, 0);
+    }
+
+    #[test]
+    fn racks_timer_is_noticed_as_recovery_begins() {
+        let mut bench = probing(200);
+        bench.conn.lost += 4;
+        bench.conn.in_flight -= 4;
+        bench.cc.ssthresh(&mut bench.conn);
+        bench.set_state(CaState::Recovery);
+        assert_eq!((bench.mode(), bench.cc.count(Count::TooHigh)), (Mode::Down, 1));
+        let state = *bench.cc.state();
+        assert_eq!((state.inflight_hi, state.loss_in_episode, state.seen_lost), (200, 1, bench.conn.lost));
+        assert_eq!(bench.cc.count(Count::Rto), 0);
+        // The next ACK does not count them again.
+        assert_eq!(bench.deliver().newly_lost, 0);
+    }
+
+    #[test]
+    fn recovery_begun_by_an_ack_is_left_to_that_ack() {
+        let mut bench = probing(200);
+        bench.conn.lost += 4;
+        bench.conn.delivered += 2;
+        bench.cc.ssthresh(&mut bench.conn);
+        bench.set_state(CaState::Recovery);
+        assert_eq!((bench.mode(), bench.cc.count(Count::TooHigh)), (Mode::Up, 0));
+    }
+
+    #[test]
+    fn what_was_sent_before_and_after_a_timer_is_told_apart() {
+        let mut bench = Bench::in_mode(Mode::Cruise);
+        bench.sends = false;
+        let sent = bench.conn.delivered;
+        // Two packets, the timer marks one, and four more leave before the next ACK.
+        bench.conn.data_segs_out += 2;
+        bench.conn.snd_nxt += 2 * MSS;
+        bench.conn.in_flight += 2;
+        let (before, in_flight) = (bench.conn.snd_nxt, bench.conn.in_flight);
+        bench.conn.lost += 1;
+        bench.conn.in_flight -= 1;
+        bench.set_state(CaState::Recovery);
+        bench.conn.data_segs_out += 4;
+        bench.conn.snd_nxt += 4 * MSS;
+        bench.conn.in_flight += 4;
+        bench.rest_with(bench.conn.in_flight);
+        bench.deliver();
+        for (end, tx_in_flight, lost) in [(before, in_flight, 1), (before + 4 * MSS, in_flight + 3, 0)] {
+            bench.ack.prior_delivered = sent;
+            bench.ack.last_end_seq = end;
+            let sample = bench.deliver();
+            assert_eq!((sample.tx_in_flight, sample.lost), (tx_in_flight, lost));
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The cells of native BBRv3 that a faithful one is held against, in virtual time. Three cells are held to less than the reference's tolerance.
+//! The cells of native BBRv3 that a faithful one is held against, in virtual time. Two cells are held to less than the reference's tolerance.
 
 mod common;
 
@@ -20,7 +20,9 @@ fn a_flow_alone_gets_the_references_goodput_and_probes_as_often() {
         let goodput = mean(runs, |run| run.goodput);
         assert!((goodput / cell.goodput - 1.0).abs() < 0.01, "{} BDP: {goodput:.2}, not {}", cell.bdps, cell.goodput);
         for run in runs {
-            assert!((9..=11).contains(&run.probe_rtts), "{} BDP: {} PROBE_RTTs", cell.bdps, run.probe_rtts);
+            // In the smallest queue the reference has six or seven: the filter of the RTT is refreshed in between.
+            let expected = if cell.bdps == 0.1 { 4..=9 } else { 9..=11 };
+            assert!(expected.contains(&run.probe_rtts), "{} BDP: {} PROBE_RTTs", cell.bdps, run.probe_rtts);
             let startup = run.startup_s + HANDSHAKE;
             assert!((startup - cell.startup).abs() < 0.04, "{} BDP: STARTUP of {startup:.3} s", cell.bdps);
         }
@@ -45,8 +47,8 @@ fn a_flow_alone_retransmits_as_the_reference_does() {
             assert_eq!(after_start, 0.0, "{} BDP", cell.bdps);
         } else {
             let off = (after_start / cell.retransmissions - 1.0).abs();
-            // At half a BDP the model of the sender is outside the reference's 40 %: docs/measurements/bbr3-reference-virtual.md.
-            let held = if cell.bdps == 0.5 { 1.0 } else { 0.4 };
+            // At half a BDP one packet more of inflight_hi costs a fifth more: docs/measurements/bbr3-reference-virtual.md.
+            let held = if cell.bdps == 0.5 { 0.6 } else { 0.4 };
             assert!(off < held, "{} BDP: {after_start}, not {}", cell.bdps, cell.retransmissions);
         }
     }
@@ -71,10 +73,10 @@ fn random_loss_costs_what_it_costs_the_reference() {
 #[test]
 fn the_ring_rebuilds_what_the_kernel_does_not_keep() {
     for (queue, loss, exact, within_1, lost_exact, decisions) in [
-        (83, 0.0, 0.97, 0.998, 0.998, 0.001),
-        (660, 1.0, 0.70, 0.95, 0.99, 0.01),
-        (660, 2.0, 0.70, 0.93, 0.98, 0.01),
-        (660, 3.0, 0.70, 0.90, 0.97, 0.015),
+        (83, 0.0, 0.998, 0.999, 0.9995, 0.0001),
+        (660, 1.0, 0.995, 0.999, 0.999, 0.001),
+        (660, 2.0, 0.99, 0.995, 0.995, 0.005),
+        (660, 3.0, 0.98, 0.985, 0.985, 0.01),
     ] {
         for run in runs(queue, loss, 1..=2) {
             let truth = run.truth;

@@ -246,7 +246,7 @@ shared! {
         newest: u32,
         used: u32,
         found: u32,
-        reserved: u32,
+        seen_delivered: u32,
         entries: [RingEntry; RING_ENTRIES],
     }
 }

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod audit;
+mod bench;
 mod cc;
 mod change;
 mod document;
@@ -12,10 +13,14 @@ mod lab;
 mod lint;
 mod output;
 mod plan;
+mod serve;
 mod sim;
 mod stop;
+mod tune;
+mod why;
 mod wrap;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -39,6 +44,10 @@ enum Command {
     Lab(lab::Command),
     /// The lab's scenarios in virtual time: the same table, no kernel, no rights, thousands of flows
     Sim(Box<sim::Arguments>),
+    /// Measure a real path: goodput, delay under load, losses, against `linerate serve` or any iperf3 server
+    Bench(Box<bench::Arguments>),
+    /// Answer tests of `linerate bench` and of iperf3 clients; on loopback unless told otherwise, with limits
+    Serve(Box<serve::Arguments>),
     /// Congestion controls of this kernel: which there really are, who uses them, and BBRv3 where the kernel has none
     #[command(subcommand)]
     Cc(cc::Command),
@@ -68,6 +77,8 @@ enum Command {
     /// Sets again what a boot has reset
     #[command(hide = true)]
     Boot(change::Boot),
+    /// The whole job, measured: finds the path, plans, tries each block of settings in paired runs, keeps what helped
+    Tune(tune::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -75,6 +86,8 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Lab(command) => lab::run(command),
         Command::Sim(arguments) => sim::run(&arguments),
+        Command::Bench(arguments) => bench::run(*arguments),
+        Command::Serve(arguments) => serve::run(&arguments),
         Command::Cc(command) => cc::run(command),
         Command::Knobs(arguments) => knobs::run(&arguments),
         Command::Lint(arguments) => lint::run(&arguments),
@@ -88,11 +101,13 @@ fn main() -> ExitCode {
         Command::Uninstall(arguments) => change::uninstall(&arguments),
         Command::Guard(arguments) => change::guard(&arguments),
         Command::Boot(arguments) => change::boot(&arguments),
+        Command::Tune(arguments) => tune::run(&arguments),
     };
     match result {
         Ok(code) => code.into(),
         Err(failure) => {
-            eprintln!("linerate: {}", output::plain(&failure.to_string()));
+            // A terminal that is gone is no reason to panic.
+            let _ = writeln!(std::io::stderr(), "linerate: {}", output::plain(&failure.to_string()));
             failure.code.into()
         }
     }

@@ -181,7 +181,11 @@ fn observed(reads: bool, small_buffer: bool, words: &[&str]) -> Value {
         scope.spawn(|| {
             let data = [0; 65_536];
             let mut sender = &client;
-            while !stop.load(Ordering::Relaxed) && sender.write(&data).is_ok() {}
+            while !stop.load(Ordering::Relaxed) {
+                if sender.write(&data).is_err() {
+                    break;
+                }
+            }
         });
         if reads {
             scope.spawn(|| {

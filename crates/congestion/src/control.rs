@@ -72,7 +72,8 @@ pub struct Undo {
 ///   1. [`on_lost`](Self::on_lost) for each packet marked lost;
 ///   2. where a congestion episode begins, [`on_congestion`](Self::on_congestion); then [`on_recovery`](Self::on_recovery) for each change
 ///      of [`Recovery`], its end too; [`on_undo`](Self::on_undo) where an episode proves spurious;
-///   3. [`on_ack`](Self::on_ack), always last.
+///   3. [`on_ack`](Self::on_ack), last. A transport whose recovery ends as soon as something sent after its beginning is delivered (QUIC)
+///      tells of that end after this call: BBR asks whether a whole round trip was spent in recovery.
 /// * **The retransmission timer runs out.** [`on_congestion`](Self::on_congestion) with [`Cause::Timeout`] (unless within an episode that had
 ///   one), [`on_lost`](Self::on_lost) for all that is marked lost, both with the window as it was; then the transport sets the window to what is
 ///   in flight and one more, and calls [`on_recovery`](Self::on_recovery) with [`Recovery::Loss`].

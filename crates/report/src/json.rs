@@ -27,12 +27,7 @@ pub enum ReadError {
 impl LabReport {
     /// As JSON, ending in a line feed. Objects have one key per line; lists of numbers and words stay on one line.
     pub fn to_json(&self) -> String {
-        let mut out = Vec::new();
-        // Writing plain values with string keys into memory has no way to fail.
-        let written = self.serialize(&mut Serializer::with_formatter(&mut out, Lines::default()));
-        debug_assert!(written.is_ok(), "{written:?}");
-        out.push(b'\n');
-        String::from_utf8(out).unwrap_or_default()
+        lines(self)
     }
 
     /// Reads what [`LabReport::to_json`] wrote. Unknown keys are ignored: a later version may add some.
@@ -52,6 +47,16 @@ impl LabReport {
             Some(_) => Ok(serde_json::from_str(text)?),
         }
     }
+}
+
+/// A value as JSON with one key per line, ending in a line feed.
+pub(crate) fn lines<T: Serialize>(value: &T) -> String {
+    let mut out = Vec::new();
+    // Writing plain values with string keys into memory has no way to fail.
+    let written = value.serialize(&mut Serializer::with_formatter(&mut out, Lines::default()));
+    debug_assert!(written.is_ok(), "{written:?}");
+    out.push(b'\n');
+    String::from_utf8(out).unwrap_or_default()
 }
 
 /// Indents objects, and keeps lists on one line apart from the objects in them.

@@ -16,6 +16,7 @@
 #[cfg(test)]
 extern crate self as linerate_report;
 
+pub mod bench;
 mod compare;
 mod disagree;
 mod groups;

@@ -165,7 +165,7 @@ impl Flow {
         if self.has_amount() {
             self.completed.get_or_insert(now);
         }
-        self.response.is_some() && stream.receiver.cumulative() % stream.sizes.per_message() == 0
+        self.response.is_some() && stream.receiver.cumulative().is_multiple_of(stream.sizes.per_message())
     }
 
     /// A piece of a response has arrived. True: it is complete, and the next request has a time.

@@ -66,7 +66,11 @@ impl Sizes {
     /// Payload of a segment.
     #[inline]
     pub fn payload(&self, number: u64) -> u32 {
-        if self.per_message == u64::MAX || (number + 1) % self.per_message != 0 { self.mss } else { self.last }
+        if self.per_message == u64::MAX || !(number + 1).is_multiple_of(self.per_message) {
+            self.mss
+        } else {
+            self.last
+        }
     }
 }
 

@@ -12,6 +12,7 @@
 //! | [`key`] | keys in the notations people write |
 //! | [`plan`] | from what a host shows and is to do to the changes that the difference justifies |
 //! | [`transaction`] | a plan's changes made, kept, compared and undone, through a trait that acts |
+//! | [`tune`] | which blocks of a plan paired measurements keep |
 #![forbid(unsafe_code)]
 
 pub mod audit;
@@ -24,6 +25,7 @@ pub mod key;
 pub mod lint;
 pub mod plan;
 pub mod transaction;
+pub mod tune;
 
 pub use catalogue::Catalogue;
 pub use kernel::KernelVersion;

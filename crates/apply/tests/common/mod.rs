@@ -69,7 +69,8 @@ impl Machine {
             fs::create_dir_all(root.join(folder)).unwrap();
         }
         fs::write(root.join("etc/sysctl.d/10-own.conf"), "net.core.somaxconn = 128\n").unwrap();
-        let devices = BTreeMap::from([("eth0".to_owned(), plain("fq_codel", 0)), ("eth1".to_owned(), plain("fq_codel", 2))]);
+        let devices =
+            BTreeMap::from([("eth0".to_owned(), plain("fq_codel", 0)), ("eth1".to_owned(), plain("fq_codel", 2))]);
         let shared = Shared {
             devices,
             rings: BTreeMap::from([("eth0".to_owned(), (256, 1024))]),
@@ -398,7 +399,7 @@ pub fn prepared(machine: &Machine, root: &Path, plan: &Plan) -> Result<Prepared,
     let host = host();
     let check = Check {
         host: &host,
-        container: false,
+        container: None,
         root: &disk,
         transactions: &transactions,
         live_only: false,

@@ -6,6 +6,9 @@ use super::{CaState, Sender};
 use crate::raw::{Ack, Sample};
 use crate::receiver::Report;
 
+/// What Linux adds to the time it waits for reordering (TCP_TIMEOUT_MIN_US).
+const REORDER_TIMER_MIN: Duration = Duration::from_millis(2);
+
 /// What one ACK brought.
 #[derive(Debug, Default)]
 struct Progress {
@@ -319,7 +322,7 @@ impl Sender {
                 soonest = Some(soonest.map_or(left, |other| other.max(left)));
             }
         }
-        self.timers.reorder = soonest.map(|left| self.now + left);
+        self.timers.reorder = soonest.map(|left| self.now + left + REORDER_TIMER_MIN);
     }
 
     /// tcp_rack_reo_timeout().

@@ -1,7 +1,7 @@
 //! A TCP sender that acts like Linux's, as far as a congestion control can tell.
 //!
 //! From RFC 8985 (RACK-TLP), RFC 6298, RFC 5682 and the behaviour of Linux 6.12. Not modelled: receive windows, Nagle, PRR (a control with
-//! `cong_control` has none), TSO deferral, and limits of the local queue.
+//! `cong_control` has none), and limits of the local queue.
 
 mod ack;
 mod rate;
@@ -50,6 +50,8 @@ pub struct Truth {
 pub(crate) struct Outgoing {
     pub packet: u64,
     pub order: u64,
+    /// The last of a burst, which Linux marks PSH.
+    pub push: bool,
 }
 
 /// The sending end of a connection.

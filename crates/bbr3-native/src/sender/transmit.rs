@@ -2,6 +2,7 @@ use units::{Duration, Instant};
 
 use super::scoreboard::Outstanding;
 use super::{Application, Outgoing, Sender};
+use crate::CaState;
 
 impl Sender {
     /// The application writes `packets` packets more. Send with [`Sender::send`] afterwards.
@@ -23,13 +24,12 @@ impl Sender {
     /// Sends what window and pacing allow. Collect it with [`Sender::take_outgoing`].
     pub fn send(&mut self, now: Instant) {
         self.now = now;
-        let mut sent = false;
+        let (mut sent, mut deferred) = (false, false);
         while self.may_depart() {
             let room = self.cwnd.saturating_sub(self.board.in_flight());
             if self.board.lost_out > self.board.retrans_out && room > 0 {
                 let Some(packet) = self.board.next_to_retransmit() else { break };
                 self.retransmit(packet);
-                sent = true;
                 continue;
             }
             // tcp_cwnd_test(): at most half the window at once, so that bursts stay short.
@@ -38,10 +38,14 @@ impl Sender {
             if packets == 0 {
                 break;
             }
+            if self.should_defer(room) {
+                deferred = true;
+                break;
+            }
             self.transmit_new(packets as u32);
             sent = true;
         }
-        let limited = self.unsent() > 0 && self.board.in_flight() >= self.cwnd;
+        let limited = deferred || (self.unsent() > 0 && self.board.in_flight() >= self.cwnd);
         if sent || limited {
             self.note_window_use(limited);
         }
@@ -72,6 +76,18 @@ impl Sender {
             bytes += 65_536 >> halvings;
         }
         (bytes.min(65_535 - 320) as u32 / self.mss).max(2)
+    }
+
+    /// tcp_tso_should_defer(): waits for room for a whole burst, where the next ACK is about to make it.
+    fn should_defer(&self, room: u32) -> bool {
+        let Some(oldest) = self.board.get(self.board.first) else { return false };
+        self.ca_state < CaState::Recovery
+            && room < self.burst()
+            // net.ipv4.tcp_tso_win_divisor
+            && room < self.cwnd / 3
+            && u64::from(room) < self.unsent()
+            && self.now.since(self.departure) <= Duration::from_millis(1)
+            && self.now.since(oldest.sent) >= self.srtt() / 2
     }
 
     /// tcp_cwnd_validate().
@@ -106,7 +122,7 @@ impl Sender {
         }
         let first_out = self.board.packets_out() == 0;
         let (first_sent, delivered, delivered_at, app_limited) = self.sampler.stamp(self.now, first_out);
-        for _ in 0..packets {
+        for left in (0..packets).rev() {
             let packet = self.board.next();
             self.orders += 1;
             let in_flight = self.board.in_flight() + 1;
@@ -124,7 +140,7 @@ impl Sender {
                 tx_in_flight: in_flight,
                 tx_lost: self.board.lost,
             });
-            self.outgoing.push(Outgoing { packet, order: self.orders });
+            self.outgoing.push(Outgoing { packet, order: self.orders, push: packets > 1 && left == 0 });
         }
         self.data_segs_out = self.data_segs_out.wrapping_add(packets);
         self.pace(u64::from(packets) * u64::from(self.mss));
@@ -157,7 +173,7 @@ impl Sender {
             self.retrans_stamp = Some(self.now);
         }
         self.undo_retrans = self.undo_retrans.max(0) + 1;
-        self.outgoing.push(Outgoing { packet: number, order });
+        self.outgoing.push(Outgoing { packet: number, order, push: false });
         self.data_segs_out = self.data_segs_out.wrapping_add(1);
         self.pace(u64::from(self.mss));
     }

@@ -40,6 +40,7 @@ static __always_inline void on_init(struct conn *c, struct bbr3_state *b, struct
 	ring->newest = 0;
 	ring->used = 0;
 	ring->found = 0;
+	ring->seen_delivered = c->delivered;
 
 	b->random = random_seed() | 1;
 	b->mode = STARTUP;
@@ -107,6 +108,7 @@ SUBPROGRAM int take_sample(struct conn *c, struct bbr3_state *b, struct bbr3_rin
 	if (unlikely(s->newly_lost))
 		handle_losses_of_ack(c, b, ring, ack, s);
 	b->tlp_retrans_pending = false;
+	ring->seen_delivered = c->delivered;
 	return 0;
 }
 

@@ -312,6 +312,7 @@ int bbr3_undo_cwnd(u64 *ctx)
 	answer = on_undo(&c, b);
 	if (unlikely(traced))
 		end_call(tp, &c, b, &(struct call){ CALL_UNDO, 0, answer }, NULL);
+	write_conn(tp, &c);
 	return answer;
 }
 

@@ -52,22 +52,44 @@ static __always_inline u32 inflight_at_loss(u32 tx_in_flight, u32 lost)
 	return before_it + (u32)(((u64)(budget - lost_before_it) << UNIT_SHIFT) / (UNIT - knobs.loss_thresh));
 }
 
-/*
- * draft, HandleLostPacket(), for `newly_lost` packets in a row: the first was sent as the last of `tx_in_flight` packets, of which
- * `lost_before` had been lost already. Finds the one that takes its flight above the threshold.
- */
-static __always_inline void handle_lost_packets(struct conn *c, struct bbr3_state *b, u32 tx_in_flight, u32 lost_before,
-						u32 newly_lost, bool is_app_limited, u32 cwnd)
-{
-	u32 tolerated, needed;
+/* Packets that became known as lost at the same time: in a row, as far as is known. */
+struct losses {
+	struct ring_entry *entry; /* group of the first */
+	u32 end;                  /* where the first ends; 0: not known */
+	u32 count;
+	u32 lost_before;          /* conn.lost without them */
+	u32 is_app_limited;
+	u32 cwnd;                 /* window as they were lost */
+};
 
-	if (!b->bw_probe_samples || !tx_in_flight)
+/* draft, HandleLostPacket(), for each of `losses`: finds the one that takes its flight above the threshold. */
+static __always_inline void handle_lost_packets(struct conn *c, struct bbr3_state *b, struct bbr3_ring *ring,
+						const struct losses *losses)
+{
+	struct ring_entry *entry = losses->entry;
+	u32 end = losses->end, tx_in_flight, lost_before, tolerated, needed;
+
+	if (!b->bw_probe_samples || !entry)
 		return;
+	tx_in_flight = end ? ring_tx_in_flight(c, entry, end) : entry->in_flight;
+	if (!tx_in_flight)
+		return;
+	lost_before = losses->lost_before - entry->lost;
 	tolerated = c->has_sack ? scale(tx_in_flight, knobs.loss_thresh) : 0;
 	needed = lost_before > tolerated ? 1 : tolerated - lost_before + 1;
-	if (needed > newly_lost)
+	if (needed > losses->count)
 		return;
-	handle_inflight_too_high(c, b, inflight_at_loss(tx_in_flight + needed - 1, lost_before + needed), is_app_limited, cwnd);
+	if (end && needed > 1) {
+		/* That one was sent later than the first. */
+		end += (needed - 1) * c->mss;
+		entry = ring_find_sequence(ring, end - 1);
+		if (entry) {
+			tx_in_flight = ring_tx_in_flight(c, entry, end);
+			lost_before = losses->lost_before - entry->lost;
+		}
+	}
+	handle_inflight_too_high(c, b, inflight_at_loss(tx_in_flight, lost_before + needed), losses->is_app_limited,
+				 losses->cwnd);
 }
 
 /* How much earlier than the packet just delivered a packet marked lost may have been sent: RACK's reordering window, microseconds. */
@@ -98,32 +120,30 @@ static __always_inline u32 first_lost_end(struct conn *c, const struct bbr3_stat
 static __always_inline void handle_losses_of_ack(struct conn *c, struct bbr3_state *b, struct bbr3_ring *ring,
 						 const struct ack *ack, const struct sample *s)
 {
-	/* Timers mark between ACKs: the clock then starts where it stood. */
+	/* In recovery timers mark between ACKs too: the clock then starts where it stood. */
 	bool by_timer = s->newly_lost > s->ack_losses;
-	struct ring_entry *entry;
-	u32 tx_in_flight, lost_before = c->lost - s->newly_lost, end, earlier;
+	struct losses losses;
+	u32 earlier;
 
 	save_state_upon_loss(b, c->cwnd);
 	note_loss(b, by_timer ? c->delivered - s->acked_sacked : c->delivered);
 	if (!b->bw_probe_samples)
 		return;
-	end = first_lost_end(c, b, ack, s);
-	if (end) {
-		entry = ring_find_sequence(ring, end - 1);
-		if (!entry)
-			return;
-		tx_in_flight = ring_tx_in_flight(c, entry, end, false);
+	losses.count = s->newly_lost;
+	losses.lost_before = c->lost - s->newly_lost;
+	losses.is_app_limited = s->is_app_limited;
+	losses.cwnd = c->cwnd;
+	losses.end = first_lost_end(c, b, ack, s);
+	if (losses.end) {
+		losses.entry = ring_find_sequence(ring, losses.end - 1);
 	} else {
 		/* As of the group of the packet just delivered, or of one earlier by what RACK waits. */
 		if (!ack->has_packet)
 			return;
 		earlier = (u32)((u64)bounded_bw(b) * reordering_window_us(c) >> BW_SHIFT);
-		entry = ring_find(ring, s->prior_delivered - earlier);
-		if (!entry)
-			return;
-		tx_in_flight = entry->in_flight;
+		losses.entry = ring_find(ring, s->prior_delivered - earlier);
 	}
-	handle_lost_packets(c, b, tx_in_flight, lost_before - entry->lost, s->newly_lost, s->is_app_limited, c->cwnd);
+	handle_lost_packets(c, b, ring, &losses);
 }
 
 #endif

@@ -13,6 +13,7 @@
 #include "conn.h"
 #include "loss.h"
 #include "mode.h"
+#include "pacing.h"
 #include "probe_bw.h"
 #include "ring.h"
 #include "state.h"
@@ -30,26 +31,37 @@ static __always_inline void handle_tlp_recovery(struct conn *c, struct bbr3_stat
 }
 
 /*
- * A retransmission timeout: the kernel has marked the whole flight lost, oldest packet first, and has cut the window to one. So the
- * window before it is wanted, and the group of the oldest packet.
+ * Packets that a timer has marked lost, the oldest outstanding first: the group of those sent before ends here. `cwnd` is the window
+ * before it.
+ */
+static __always_inline void handle_losses_of_timer(struct conn *c, struct bbr3_state *b, struct bbr3_ring *ring, u32 cwnd)
+{
+	u32 newly_lost = c->lost - b->seen_lost;
+	struct losses losses;
+
+	save_state_upon_loss(b, cwnd);
+	if (!newly_lost)
+		return;
+	ring_close_group(c, b, ring, c->delivered, b->seen_lost, c->in_flight + newly_lost);
+	note_loss(b, c->delivered);
+	losses.entry = ring_find_sequence(ring, c->snd_una);
+	losses.end = c->snd_una + c->mss;
+	losses.count = newly_lost;
+	losses.lost_before = b->seen_lost;
+	losses.is_app_limited = is_conn_app_limited(c, b);
+	losses.cwnd = cwnd;
+	handle_lost_packets(c, b, ring, &losses);
+	b->seen_lost = c->lost;
+}
+
+/*
+ * A retransmission timeout: the kernel has marked the whole flight lost and has cut the window to one. So the window before it is
+ * wanted.
  */
 static __always_inline void handle_rto(struct conn *c, struct bbr3_state *b, struct bbr3_ring *ring)
 {
-	u32 newly_lost = c->lost - b->seen_lost;
-	u32 cwnd = max_u32(c->cwnd, c->prior_cwnd);
-	struct ring_entry *entry;
-
 	count(COUNT_RTO);
-	save_state_upon_loss(b, cwnd);
-	if (newly_lost) {
-		ring_close_group(c, b, ring, c->delivered, b->seen_lost, c->in_flight + newly_lost);
-		note_loss(b, c->delivered);
-		entry = ring_find_sequence(ring, c->snd_una);
-		if (entry)
-			handle_lost_packets(c, b, ring_tx_in_flight(c, entry, c->snd_una + c->mss, false),
-					    b->seen_lost - entry->lost, newly_lost, is_conn_app_limited(c, b), cwnd);
-		b->seen_lost = c->lost;
-	}
+	handle_losses_of_timer(c, b, ring, max_u32(c->cwnd, c->prior_cwnd));
 	b->prev_ca_state = TCP_CA_Loss;
 	reset_full_bw(b, 0);
 	/* adapt_lower_bounds() would start from a window of one. */
@@ -71,6 +83,9 @@ static __always_inline void on_set_state(struct conn *c, struct bbr3_state *b, s
 		b->tlp_retrans_pending = false;
 		handle_tlp_recovery(c, b);
 	}
+	/* RACK's timer: nothing was delivered since the last ACK. */
+	if (new_state == TCP_CA_Recovery && c->delivered == ring->seen_delivered)
+		handle_losses_of_timer(c, b, ring, c->cwnd);
 	if (new_state == TCP_CA_Loss) {
 		handle_rto(c, b, ring);
 	} else if (b->prev_ca_state == TCP_CA_Loss) {
@@ -93,6 +108,9 @@ static __always_inline u32 on_undo(struct conn *c, struct bbr3_state *b)
 {
 	count(COUNT_UNDO);
 	b->loss_in_round = false;
+	b->loss_round_start = false;
+	b->loss_round_delivered = c->delivered;
+	b->loss_events_in_round = 0;
 	reset_full_bw(b, 0);
 	b->bw_lo = max_u32(b->bw_lo, b->undo_bw_lo);
 	b->inflight_lo = max_u32(b->inflight_lo, b->undo_inflight_lo);
@@ -105,6 +123,9 @@ static __always_inline u32 on_undo(struct conn *c, struct bbr3_state *b)
 		start_refill(c, b);
 	}
 	b->undo_mode = NO_MODE;
+	/* The kernel does without cong_control where the ACK is an old one. */
+	update_gains(b);
+	set_pacing_rate(c, b, b->pacing_gain);
 	return bound_cwnd(c, b, max_u32(c->cwnd, b->prior_cwnd));
 }
 

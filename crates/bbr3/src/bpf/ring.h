@@ -6,7 +6,8 @@
  * since (P.lost); draft, "Per-packet (P) state". A stock kernel keeps neither. But it stamps every packet with
  * `delivered` at send time and hands that stamp back as ack.prior_delivered; and everything sent between two ACKs, a
  * "group", has the same stamp. So at each ACK the group that has just closed is recorded with its stamp, and a delivered packet finds
- * its group again by the stamp.
+ * its group again by the stamp. A timer that marks packets lost closes a group too: what was sent before it and what after share the
+ * stamp, and differ in what was lost.
  */
 #ifndef BBR3_RING_H
 #define BBR3_RING_H
@@ -30,7 +31,7 @@ struct bbr3_ring {
 	u32 newest; /* index of the newest entry */
 	u32 used;   /* number of valid entries */
 	u32 found;  /* index of the entry found last: where the next search begins. Only ever saves time */
-	u32 reserved;
+	u32 seen_delivered; /* conn.delivered as of the last ACK */
 	struct ring_entry entries[RING_ENTRIES];
 };
 
@@ -58,9 +59,8 @@ static __always_inline void ring_push(struct bbr3_ring *ring, u32 delivered, u32
 
 	if (!entry)
 		return;
-	if (ring->used && delivered - entry->delivered < granularity) {
-		if (delivered == entry->delivered)
-			entry->lost = lost;
+	if (ring->used && delivered - entry->delivered < granularity &&
+	    (delivered != entry->delivered || lost == entry->lost)) {
 		entry->in_flight = in_flight;
 		entry->snd_nxt = snd_nxt;
 		return;
@@ -163,23 +163,32 @@ static __always_inline void ring_close_group(struct conn *c, struct bbr3_state *
 	ring_push(ring, delivered, lost, in_flight, c->snd_nxt);
 }
 
-/*
- * Packets in flight right after the packet that ends at `end_seq` was sent with its group: those behind it were not yet. A
- * retransmission has no place in its group that is known.
- */
-static __always_inline u32 ring_tx_in_flight(struct conn *c, const struct ring_entry *entry, u32 end_seq, bool is_retrans)
+/* Packets in flight right after the packet that ends at `end_seq` was sent with its group: those behind it were not yet. */
+static __always_inline u32 ring_tx_in_flight(struct conn *c, const struct ring_entry *entry, u32 end_seq)
 {
 	u32 behind = 0;
 
-	if (!is_retrans && c->mss && before(end_seq, entry->snd_nxt))
+	if (c->mss && before(end_seq, entry->snd_nxt))
 		behind = (entry->snd_nxt - end_seq + c->mss - 1) / c->mss;
 	return behind < entry->in_flight ? entry->in_flight - behind : 1;
 }
 
-/* What the group of the newest delivered packet tells: s->tx_in_flight and s->lost. */
+/* The entry before the one that ring_find() has just found; NULL where there is none. */
+static __always_inline struct ring_entry *ring_before_found(struct bbr3_ring *ring)
+{
+	u32 age = ring->newest + (ring->newest < ring->found ? RING_ENTRIES : 0) - ring->found;
+
+	return age + 1 < ring->used ? ring_at(ring, age + 1) : NULL;
+}
+
+/*
+ * What the group of the newest delivered packet tells: s->tx_in_flight and s->lost. Retransmissions leave before the new data of their
+ * group.
+ */
 static __always_inline void ring_look_up(struct conn *c, struct bbr3_ring *ring, const struct ack *ack, struct sample *s)
 {
-	struct ring_entry *entry;
+	struct ring_entry *entry, *older;
+	u32 end = ack->last_end_seq;
 
 	s->tx_in_flight = 0;
 	s->lost = 0;
@@ -188,7 +197,15 @@ static __always_inline void ring_look_up(struct conn *c, struct bbr3_ring *ring,
 	entry = ring_find(ring, ack->prior_delivered);
 	if (!entry)
 		return;
-	s->tx_in_flight = ring_tx_in_flight(c, entry, ack->last_end_seq, ack->is_retrans);
+	if (unlikely(ack->is_retrans)) {
+		older = ring_before_found(ring);
+		end = older && before(older->snd_nxt, entry->snd_nxt) ? older->snd_nxt : entry->snd_nxt;
+	} else if (unlikely(c->ca_state >= TCP_CA_Recovery)) {
+		older = ring_before_found(ring);
+		if (older && older->delivered == entry->delivered && !before(older->snd_nxt, end))
+			entry = older;
+	}
+	s->tx_in_flight = ring_tx_in_flight(c, entry, end);
 	s->lost = c->lost - entry->lost;
 }
 

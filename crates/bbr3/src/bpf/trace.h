@@ -175,7 +175,7 @@ static __noinline int write_snapshot(struct conn *c, struct bbr3_state *b, struc
 	event->ring.newest = ring->newest;
 	event->ring.used = ring->used;
 	event->ring.found = ring->found;
-	event->ring.reserved = 0;
+	event->ring.seen_delivered = ring->seen_delivered;
 	for (int index = 0; index < RING_ENTRIES; index++)
 		event->ring.entries[index] = ring->entries[index];
 	bpf_ringbuf_submit(event, 0);

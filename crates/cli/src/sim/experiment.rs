@@ -99,6 +99,7 @@ fn check(scenarios: &[Scenario]) -> Result<(), Failure> {
 }
 
 type Made = Option<(RunReport, Vec<String>)>;
+type MadeOrNot = Result<(RunReport, Vec<String>), RunError>;
 
 /// The jobs on `threads` threads, longest-running cells no sooner than others: the results are in the order of the jobs and do not
 /// depend on how many threads there are.
@@ -106,8 +107,7 @@ fn work(plan: &[Job<'_>], threads: usize, stop: &AtomicBool) -> Result<Vec<Made>
     let begun = Instant::now();
     let next = AtomicUsize::new(0);
     let (reached_ms, finished) = (AtomicU64::new(0), AtomicUsize::new(0));
-    let made: Vec<Mutex<Option<Result<(RunReport, Vec<String>), RunError>>>> =
-        plan.iter().map(|_| Mutex::new(None)).collect();
+    let made: Vec<Mutex<Option<MadeOrNot>>> = plan.iter().map(|_| Mutex::new(None)).collect();
     let failed = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for _ in 0..threads.min(plan.len()) {

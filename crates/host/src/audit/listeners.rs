@@ -62,8 +62,11 @@ fn from_table(sample: &Sample) -> Listener {
     }
 }
 
-/// UDP sockets that have dropped something, without owners.
-fn udp(tree: &Tree) -> Result<Vec<(u16, u32, u64)>, (String, io::Error)> {
+/// Port, inode and drops of a UDP socket.
+type UdpSocket = (u16, u32, u64);
+
+/// UDP sockets that have dropped something, without owners; an error with the file it is about.
+fn udp(tree: &Tree) -> Result<Vec<UdpSocket>, (String, io::Error)> {
     let path = format!("{}/udp", net(tree));
     let mut found = udp_sockets(&tree.read(&path).map_err(|error| (path.clone(), error))?);
     if let Ok(text) = tree.read(&format!("{path}6")) {

@@ -128,33 +128,10 @@ fn virtualisation(tree: &Tree) -> Fact<String> {
 }
 
 fn container(tree: &Tree) -> Fact<String> {
-    // systemd's own note, then the files that runtimes leave.
-    if let Ok(text) = tree.read("/run/systemd/container") {
-        return Fact::known("/run/systemd/container", text.trim().to_owned());
+    match crate::container::detect_in(&tree.place("/")) {
+        Some(container) => Fact::known(container.evidence, container.manager),
+        None => Fact::known("/run/systemd/container, /.dockerenv, /run/.containerenv, /proc/1/environ", String::new()),
     }
-    for (path, name) in [
-        ("/.dockerenv", "docker"),
-        ("/run/.containerenv", "podman"),
-        ("/var/run/secrets/kubernetes.io/serviceaccount", "kubernetes"),
-        ("/dev/lxd", "lxd"),
-    ] {
-        if tree.has(path) {
-            return Fact::known(path, name.to_owned());
-        }
-    }
-    // OpenVZ: the host has both.
-    if tree.has("/proc/vz") && !tree.has("/proc/bc") {
-        return Fact::known("/proc/vz", "openvz".to_owned());
-    }
-    for path in ["/proc/1/environ", "/proc/self/environ"] {
-        let named = tree.read(path).ok().and_then(|text| {
-            text.split('\0').find_map(|variable| variable.strip_prefix("container=")).map(str::to_owned)
-        });
-        if let Some(name) = named.filter(|name| !name.is_empty()) {
-            return Fact::known(path, name);
-        }
-    }
-    Fact::known("/run/systemd/container, /.dockerenv, /run/.containerenv, /proc/1/environ", String::new())
 }
 
 /// The congestion controls that are registered, each probed on a fresh socket.

@@ -14,6 +14,7 @@ mod facts;
 pub(crate) mod forward;
 pub(crate) mod memory;
 mod queue;
+mod unknown;
 pub(crate) mod window;
 
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,7 @@ use units::{Bytes, Duration, Rate};
 
 pub use export::Format;
 pub use facts::{Facts, Interface, Presence, Softnet};
+pub use unknown::not_known;
 pub use window::window_share;
 
 use crate::kernel::KernelVersion;

@@ -108,7 +108,7 @@ fn receive(draft: &mut Draft<'_>) {
     } else {
         there[1]
     };
-    let enough = format!("its third value covers the {} that this path needs", Bytes::new(need));
+    let enough = enough(need, there[2], bound);
     let risk = worst_case(draft, to.max(there[2]));
     let effect = "one connection can receive at the path's rate";
     let reasons = Reasons { why, effect, risk };
@@ -131,10 +131,18 @@ fn send(draft: &mut Draft<'_>) {
         Bytes::new(need),
     );
     capped(draft, SEND, need, to.max(there[2]), bound, &mut why, (SEGMENT, SEGMENT_MEMORY));
-    let enough = format!("its third value covers the {} that this path needs", Bytes::new(need));
+    let enough = enough(need, there[2], bound);
     let risk = worst_case(draft, to.max(there[2]));
     let effect = "one connection can send at the path's rate";
     draft.raise(SEND, &[there[0], there[1], to], Reasons { why, effect, risk }, &enough);
+}
+
+/// Why a size that is there stays.
+fn enough(need: u64, there: u64, bound: &str) -> String {
+    if there >= need {
+        return format!("its third value covers the {} that this path needs", Bytes::new(need));
+    }
+    format!("this path needs {}, and {} is {bound} or more already", Bytes::new(need), Bytes::new(there))
 }
 
 /// Says what a connection reaches where its buffer is bounded.

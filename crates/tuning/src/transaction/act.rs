@@ -237,8 +237,7 @@ fn undo_step<W: World>(
             if tree == *old {
                 return Ok(Fate::WasOld);
             }
-            let unfinished = know.in_flight && tree.handle == HANDLE;
-            let ours = unfinished || (has_kinds(&tree, new) && matches!(tree.handle, 0 | HANDLE));
+            let ours = is_ours(&tree, old, new) || (know.in_flight && tree.handle == HANDLE);
             if !ours {
                 return left(kinds(&tree), kinds(old), new.join(" "));
             }
@@ -289,6 +288,17 @@ fn undo_step<W: World>(
         },
     }
     Ok(Fate::Restored)
+}
+
+/// Whether disciplines are what an apply, or a rollback that was interrupted, has left: of its shape, each kind the old or the new one,
+/// and none put there by somebody else. After a restart the kernel has put the new ones there by itself, from the drop-in.
+fn is_ours(tree: &Tree, old: &Tree, new: &[String]) -> bool {
+    let kinds_of = |tree: &Tree| if tree.root == "mq" { tree.leaves.clone() } else { vec![tree.root.clone()] };
+    let (there, before) = (kinds_of(tree), kinds_of(old));
+    matches!(tree.handle, 0 | HANDLE)
+        && (tree.root == "mq") == (old.root == "mq")
+        && there.len() == new.len()
+        && there.iter().zip(before.iter().zip(new)).all(|(kind, (old, new))| kind == old || kind == new)
 }
 
 /// Whether each field is the old or the new one: the kernel sets the fields of a value one by one, and stops at one it refuses.

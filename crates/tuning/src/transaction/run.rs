@@ -213,7 +213,10 @@ fn undo_after_failure<W: World>(world: &mut W, id: u32, pen: Pen, cause: &str) -
 
 fn undo_all<W: World>(world: &mut W, mut pen: Pen, journal: &Journal, why: &str) -> Undone {
     let same_boot = journal.begin.boot_id == world.boot_id();
-    let live = same_boot || (journal.kept && !journal.begin.live_only);
+    // Once a lasting file may be there, the boot may have set live values from it.
+    let lasts =
+        journal.kept || journal.steps.iter().zip(&journal.begun).any(|((_, lasting), begun)| *lasting && *begun);
+    let live = same_boot || (lasts && !journal.begin.live_only);
     // Restoring comes before telling: where the journal can't be written, values can.
     let _ = pen.write(world, &Record::Undoing);
     let mut undone = Undone { id: journal.begin.id, ..Undone::default() };

@@ -1,7 +1,10 @@
 use bbr3::raw::{Features, RawKnobs};
-use bbr3::{Knobs, Mode};
+use bbr3::recording::Header;
+use bbr3::{Event, Knobs, Mode};
 
+use crate::conformance;
 use crate::raw::{self, Ack, Conn, Connection, Environment, Ring, Sample, State};
+use crate::recorder::{self, Recorder};
 
 /// The kernel's states of loss recovery, `enum tcp_ca_state` of include/uapi/linux/tcp.h.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,6 +43,8 @@ pub enum Count {
 #[derive(Debug, Clone)]
 pub struct Bbr3 {
     pub(crate) connection: Box<Connection>,
+    recorder: Option<Recorder>,
+    is_shadowed: bool,
 }
 
 impl Bbr3 {
@@ -57,7 +62,8 @@ impl Bbr3 {
             counts: [0; 12],
             entries: [0; 7],
         };
-        Self { connection: Box::new(Connection { state: State::default(), ring: Ring::default(), environment }) }
+        let connection = Connection { state: State::default(), ring: Ring::default(), environment };
+        Self { connection: Box::new(connection), recorder: None, is_shadowed: false }
     }
 
     /// The faithful BBRv3.
@@ -87,48 +93,119 @@ impl Bbr3 {
         environment.scripted_left = 2;
     }
 
+    /// Keeps a record of every call from now on, as `linerate cc trace --record` does of the kernel's.
+    pub fn record(mut self) -> Self {
+        self.recorder = Some(Recorder::default());
+        self
+    }
+
+    /// Holds every call from now on against the BBRv3 of the `congestion` crate, which starts each from the same state. Not where a knob is
+    /// out of the range that the loader and the crate allow.
+    ///
+    /// # Panics
+    /// Each method, where the two differ.
+    pub fn shadowed(mut self) -> Self {
+        let params = conformance::params(self.connection.environment.knobs);
+        self.is_shadowed = congestion::Bbr3::new(params, 0).is_ok();
+        self
+    }
+
+    /// The calls recorded since this was last taken, and the header that goes before them.
+    pub fn take_recording(&mut self) -> (Header, Vec<Event>) {
+        let environment = &self.connection.environment;
+        let (knobs, features) = (environment.knobs, environment.features);
+        let header = Header { knobs, features, name: "native".into(), kernel: "none".into() };
+        (header, self.recorder.as_mut().map(Recorder::take).unwrap_or_default())
+    }
+
+    /// One call; with its record, where they are wanted.
+    fn call_native(
+        &mut self,
+        call: (u32, u32),
+        conn: &mut Conn,
+        ack: Option<&Ack>,
+        native: impl FnOnce(*mut Connection, *mut Conn) -> u32,
+    ) -> u32 {
+        let before = *conn;
+        // Scripted random numbers are this build's only.
+        let snapshot =
+            (self.is_shadowed && self.connection.environment.scripted_left == 0).then(|| self.connection.clone());
+        let answer = native(&raw mut *self.connection, conn);
+        if let Some(snapshot) = snapshot {
+            let event = recorder::event(call, &before, ack, conn, answer, &self.connection.state);
+            conformance::check_step(&snapshot, &event);
+        }
+        if let Some(recorder) = &mut self.recorder {
+            recorder.add(call, &before, ack, conn, answer, &self.connection.state);
+        }
+        answer
+    }
+
     /// `init`.
     pub fn init(&mut self, conn: &mut Conn) {
-        // SAFETY: both are whole structures of the C layout (checked by a test), valid and not shared during the call.
-        unsafe { raw::bbr3_native_init(&raw mut *self.connection, conn) }
+        self.call_native((0, 0), conn, None, |connection, conn| {
+            // SAFETY: both are whole structures of the C layout (checked by a test), valid and not shared during the call.
+            unsafe { raw::bbr3_native_init(connection, conn) };
+            0
+        });
     }
 
     /// `cong_control`. Returns what the ACK told.
     pub fn ack(&mut self, conn: &mut Conn, ack: &Ack) -> Sample {
         let mut sample = Sample::default();
-        // SAFETY: as in `init`.
-        unsafe { raw::bbr3_native_ack(&raw mut *self.connection, conn, ack, &raw mut sample) };
+        self.call_native((1, 0), conn, Some(ack), |connection, conn| {
+            // SAFETY: as in `init`.
+            unsafe { raw::bbr3_native_ack(connection, conn, ack, &raw mut sample) };
+            0
+        });
         sample
     }
 
     /// `ssthresh`.
     pub fn ssthresh(&mut self, conn: &mut Conn) -> u32 {
-        // SAFETY: as in `init`.
-        unsafe { raw::bbr3_native_ssthresh(&raw mut *self.connection, conn) }
+        self.call_native((2, 0), conn, None, |connection, conn| {
+            // SAFETY: as in `init`.
+            unsafe { raw::bbr3_native_ssthresh(connection, conn) }
+        })
     }
 
     /// `set_state`, before the state changes.
     pub fn set_state(&mut self, conn: &mut Conn, state: CaState) {
-        // SAFETY: as in `init`.
-        unsafe { raw::bbr3_native_set_state(&raw mut *self.connection, conn, state as u8) }
+        self.call_native((3, state as u32), conn, None, |connection, conn| {
+            // SAFETY: as in `init`.
+            unsafe { raw::bbr3_native_set_state(connection, conn, state as u8) };
+            0
+        });
     }
 
     /// `in_ack_event`.
     pub fn in_ack(&mut self, conn: &mut Conn) {
-        // SAFETY: as in `init`.
-        unsafe { raw::bbr3_native_in_ack(&raw mut *self.connection, conn) }
+        // The kernel program looks only where a retransmitted probe is outstanding.
+        if conn.tlp_high_seq == 0 || conn.tlp_retrans == 0 {
+            return;
+        }
+        self.call_native((4, 0), conn, None, |connection, conn| {
+            // SAFETY: as in `init`.
+            unsafe { raw::bbr3_native_in_ack(connection, conn) };
+            0
+        });
     }
 
     /// `undo_cwnd`: the window to go back to.
     pub fn undo(&mut self, conn: &mut Conn) -> u32 {
-        // SAFETY: as in `init`.
-        unsafe { raw::bbr3_native_undo(&raw mut *self.connection, conn) }
+        self.call_native((5, 0), conn, None, |connection, conn| {
+            // SAFETY: as in `init`.
+            unsafe { raw::bbr3_native_undo(connection, conn) }
+        })
     }
 
     /// `cwnd_event` CA_EVENT_TX_START.
     pub fn tx_start(&mut self, conn: &mut Conn) {
-        // SAFETY: as in `init`.
-        unsafe { raw::bbr3_native_tx_start(&raw mut *self.connection, conn) }
+        self.call_native((6, 0), conn, None, |connection, conn| {
+            // SAFETY: as in `init`.
+            unsafe { raw::bbr3_native_tx_start(connection, conn) };
+            0
+        });
     }
 
     /// Everything it remembers.

@@ -5,15 +5,20 @@
 //! timeouts, undo, pacing), a receiver, and a path from the `path` crate in each direction. Nothing reads a clock; the same seed gives
 //! the same run to the last packet.
 //!
+//! [`Conformance`] holds the Rust BBRv3 of the `congestion` crate against recordings of the kernel's and of this one.
+//!
 //! For tests, and to replay what was recorded from a kernel.
 
+mod conformance;
 mod control;
 pub mod raw;
 mod receiver;
+mod recorder;
 mod replay;
 mod sender;
 mod world;
 
+pub use conformance::{Conformance, params};
 pub use control::{Bbr3, CaState, Count};
 pub use receiver::{Receiver, Report};
 pub use replay::{Difference, Replay, Replayed};

@@ -11,6 +11,12 @@ use crate::raw;
 
 /// `enum bbr3_call` of events.h.
 const CALLS: [&str; 7] = ["init", "ack", "ssthresh", "set_state", "in_ack", "undo_cwnd", "tx_start"];
+
+/// The name of a call of this number.
+pub(crate) fn call_name(call: u32) -> &'static str {
+    CALLS.get(call as usize).copied().unwrap_or("an unknown call")
+}
+
 /// Fields of the state that the algorithm neither reads nor writes.
 const TELEMETRY: [&str; 4] = ["monitor", "traced", "flow", "recorded"];
 
@@ -100,7 +106,7 @@ impl Replay {
 
     fn repeat(&mut self, call: &CallEvent) -> Result<(), Difference> {
         let flow = call.event.flow;
-        let name = CALLS.get(call.call as usize).copied().unwrap_or("an unknown call");
+        let name = call_name(call.call);
         if name == "init" {
             let mut cc = Bbr3::new(self.header.knobs, 0);
             cc.connection.environment.features = self.header.features;

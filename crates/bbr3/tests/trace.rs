@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bbr3::recording::{Recording, Writer};
 use bbr3::{Event, Filter, Knobs, Mode, Running, TraceError, Tracer};
-use bbr3_native::Replay;
+use bbr3_native::{Conformance, Replay};
 use common::{load, shaped, transfer};
 use testkit::require_root_or_skip;
 
@@ -19,7 +19,7 @@ fn events(bytes: &[Vec<u8>]) -> Vec<Event> {
 }
 
 #[test]
-fn a_recording_from_this_kernel_replays_to_the_same_decisions_and_the_same_state() {
+fn a_recording_from_this_kernel_replays_to_the_same_decisions_and_the_same_state_in_c_and_in_rust() {
     require_root_or_skip!();
     let knobs = Knobs { probe_rtt_interval: units::Duration::from_secs(1), ..Knobs::default() };
     let loaded = load(|options| options.knobs = knobs);
@@ -38,15 +38,18 @@ fn a_recording_from_this_kernel_replays_to_the_same_decisions_and_the_same_state
     let file = writer.finish().unwrap();
     let recording = Recording::open(file.as_slice()).unwrap();
     let mut replay = Replay::new(recording.header().clone());
+    let mut rust = Conformance::new(recording.header().clone());
     let mut entered = Vec::new();
     for event in recording {
         let event = event.expect("a whole event");
         if let Event::Transition(transition) = &event {
             entered.extend(transition.to);
         }
-        replay.feed(&event).unwrap_or_else(|difference| panic!("{difference}"));
+        replay.feed(&event).unwrap_or_else(|difference| panic!("C: {difference}"));
+        rust.feed(&event).unwrap_or_else(|difference| panic!("Rust: {difference}"));
     }
     let done = replay.replayed();
+    assert_eq!(rust.replayed(), done);
     assert_eq!((done.from_init, done.snapshots, done.skipped), (1, 0, 0), "the socket was seen from its first call");
     assert!(done.acks > 1000, "{done:?}");
     assert!(done.calls > done.acks, "loss recovery was part of it: {done:?}");
@@ -54,6 +57,9 @@ fn a_recording_from_this_kernel_replays_to_the_same_decisions_and_the_same_state
         assert!(entered.contains(&mode), "{} was part of it: {entered:?}", mode.name());
     }
     println!("{done:?}, {} bytes", file.len());
+    if let Some(path) = std::env::var_os("LINERATE_KEEP_RECORDING") {
+        std::fs::write(path, &file).expect("keep the recording");
+    }
 }
 
 #[test]
@@ -96,11 +102,15 @@ fn a_recording_that_begins_in_the_middle_starts_from_a_snapshot() {
             poll(tracer, |event| bytes.push(event.to_vec()));
         }
     });
-    let mut replay = Replay::new(tracer.unwrap().header().unwrap());
+    let header = tracer.unwrap().header().unwrap();
+    let mut replay = Replay::new(header.clone());
+    let mut rust = Conformance::new(header);
     for event in events(&bytes) {
-        replay.feed(&event).unwrap_or_else(|difference| panic!("{difference}"));
+        replay.feed(&event).unwrap_or_else(|difference| panic!("C: {difference}"));
+        rust.feed(&event).unwrap_or_else(|difference| panic!("Rust: {difference}"));
     }
     let done = replay.replayed();
+    assert_eq!(rust.replayed(), done);
     assert_eq!((done.from_init, done.snapshots, done.skipped), (0, 1, 0));
     assert!(done.acks > 100, "{done:?}");
 }

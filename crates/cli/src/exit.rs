@@ -46,7 +46,6 @@ impl Failure {
     }
 
     /// Something broke half way and could not be put back: exit code 5.
-    #[cfg_attr(not(feature = "bpf"), allow(dead_code))]
     pub fn not_undone(message: impl fmt::Display) -> Self {
         Self { code: Exit::NotUndone, message: message.to_string() }
     }

@@ -38,6 +38,9 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let mut found = Vec::new();
     let mut one_each = !arguments.names.is_empty();
     for name in &arguments.names {
+        if name.trim().is_empty() {
+            return Err(Failure::usage("no knob has an empty name; `linerate knobs` lists those that matter"));
+        }
         let matches = find(catalogue, name);
         if matches.is_empty() {
             return Err(unknown(catalogue, name));
@@ -165,9 +168,10 @@ fn entry(asked: &Asked, kernel: Option<KernelVersion>) -> String {
 
 /// Knobs, one a line.
 fn list(found: &[Asked], kernel: Option<KernelVersion>) -> String {
-    let longest = found.iter().map(|asked| asked.knob.name.len()).max().unwrap_or(0);
     // Only a terminal would break the line.
     let width = if std::io::stdout().is_terminal() { output::width() } else { usize::MAX };
+    // A few long names don't take the room of all the sentences.
+    let longest = found.iter().map(|asked| asked.knob.name.len()).max().unwrap_or(0).min((width / 2).max(36));
     let mut text = String::new();
     for Asked { knob, .. } in found {
         let gone = kernel.is_some_and(|kernel| !knob.exists_in(kernel));

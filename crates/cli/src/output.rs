@@ -1,31 +1,57 @@
 //! Files and standard output.
 
 use std::io::{IsTerminal, Read, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use serde::{Serialize, Serializer};
+
 use crate::exit::Failure;
+use crate::why::why;
 
 /// Writes `text` to `file`, or to standard output for `-`. A file appears whole or not at all.
 pub fn write(file: &Path, text: &str) -> Result<(), Failure> {
     if file == Path::new("-") {
         return print(text);
     }
-    let failed = |error: std::io::Error| {
-        // The error of a temporary file names that file.
-        let why = std::io::Error::from(error.kind());
-        Failure::failed(format_args!("can't write {}: {why}", file.display()))
-    };
+    let failed =
+        |error: std::io::Error| Failure::failed(format_args!("can't write {}: {}", file.display(), why(&error)));
     let file = &target(file);
-    let folder = file.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     // Pipes and devices can't be replaced by renaming.
     if file.exists() && !file.is_file() {
         return std::fs::write(file, text).map_err(failed);
     }
-    let mut partial = tempfile::Builder::new().prefix(".linerate-").tempfile_in(folder).map_err(failed)?;
-    partial.write_all(text.as_bytes()).map_err(failed)?;
-    let readable = std::os::unix::fs::PermissionsExt::from_mode(0o644);
-    std::fs::set_permissions(partial.path(), readable).map_err(failed)?;
-    partial.persist(file).map_err(|error| failed(error.error))?;
+    whole(file, text, |partial| partial.set_permissions(PermissionsExt::from_mode(0o644))).map_err(failed)
+}
+
+/// Replaces the text of a file that is there, of which it keeps the links to it, the owner and the mode. Whole or not at all, also
+/// where the disk is full or the power fails.
+pub fn replace(file: &Path, text: &str) -> Result<(), Failure> {
+    let failed =
+        |error: std::io::Error| Failure::failed(format_args!("can't change {}: {}", file.display(), why(&error)));
+    let file = &file.canonicalize().map_err(failed)?;
+    let old = std::fs::metadata(file).map_err(failed)?;
+    let like_the_old = |partial: &std::fs::File| {
+        let new = partial.metadata()?;
+        if (new.uid(), new.gid()) != (old.uid(), old.gid()) {
+            std::os::unix::fs::fchown(partial, Some(old.uid()), Some(old.gid()))?;
+        }
+        // Behind the owner: a change of that takes special bits away.
+        partial.set_permissions(old.permissions())
+    };
+    whole(file, text, like_the_old).map_err(failed)
+}
+
+/// Writes beside the file and renames. Before it has its name, `finish` gives the new file its mode: nobody who may not read the
+/// old one gets to see the new one.
+fn whole(file: &Path, text: &str, finish: impl FnOnce(&std::fs::File) -> std::io::Result<()>) -> std::io::Result<()> {
+    let folder = file.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut partial = tempfile::Builder::new().prefix(".linerate-").tempfile_in(folder)?;
+    partial.write_all(text.as_bytes())?;
+    finish(partial.as_file())?;
+    // A name that points to what is not on the disk yet is an empty file after a power failure.
+    partial.as_file().sync_all()?;
+    partial.persist(file).map_err(|error| error.error)?;
     Ok(())
 }
 
@@ -55,15 +81,19 @@ pub fn check_writable(file: &Path) -> Result<(), Failure> {
         return Ok(());
     }
     tempfile::Builder::new().prefix(".linerate-").tempfile_in(folder).map(drop).map_err(|error| {
-        let why = std::io::Error::from(error.kind());
-        Failure::usage(format_args!("can't write {}: {why} (folder {})", file.display(), folder.display()))
+        Failure::usage(format_args!("can't write {}: {} (folder {})", file.display(), why(&error), folder.display()))
     })
 }
 
 /// Reads a text file of at most `most` bytes.
 pub fn read_text(file: &Path, most: u64) -> std::io::Result<String> {
+    text_of(std::fs::File::open(file)?, most)
+}
+
+/// The same out of something that is open already.
+pub fn text_of(from: impl Read, most: u64) -> std::io::Result<String> {
     let mut text = String::new();
-    let read = std::fs::File::open(file)?.take(most + 1).read_to_string(&mut text)? as u64;
+    let read = from.take(most + 1).read_to_string(&mut text)? as u64;
     if read > most {
         let sentence = format!("it is larger than {}, so it is not what is asked for here", units::Bytes::new(most));
         return Err(std::io::Error::new(std::io::ErrorKind::FileTooLarge, sentence));
@@ -76,9 +106,30 @@ pub fn print(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Failure::failed(format_args!("can't write to standard output: {error}")))
+            Err(Failure::failed(format_args!("can't write to standard output: {}", why(&error))))
         }
         _ => Ok(()),
+    }
+}
+
+/// Prints a document as JSON without making all of its text first; a reader that went away is no error.
+pub fn print_json(document: &impl Serialize) -> Result<(), Failure> {
+    let mut out = std::io::BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
+    let written = serde_json::to_writer_pretty(&mut out, document).map_err(std::io::Error::from);
+    match written.and_then(|()| writeln!(out)).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Failure::failed(format_args!("can't write to standard output: {}", why(&error))))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A list in a document whose entries are made while it is written.
+pub struct Each<I, F>(pub I, pub F);
+
+impl<I: Iterator + Clone, T: Serialize, F: Fn(I::Item) -> T> Serialize for Each<I, F> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(self.0.clone().map(&self.1))
     }
 }
 
@@ -94,6 +145,11 @@ pub fn plain(text: &str) -> String {
 /// Columns of the terminal on standard output, or 100.
 pub fn width() -> usize {
     terminal_size::terminal_size_of(std::io::stdout()).map_or(100, |(width, _)| usize::from(width.0))
+}
+
+/// Rows of the terminal on standard output; `None`: it is none.
+pub fn height() -> Option<usize> {
+    terminal_size::terminal_size_of(std::io::stdout()).map(|(_, height)| usize::from(height.0))
 }
 
 /// Whether to colour standard output: a terminal, and `NO_COLOR` not set.

@@ -234,7 +234,48 @@ fn effective_names_winners_losers_and_what_sysctl_system_would_change() {
             .unwrap();
     assert_eq!(json["keys"][0]["at_boot"]["by"], "systemd-sysctl");
     assert_eq!(json["keys"][0]["sysctl_system"]["value"], "3");
-    assert!(ended(&["--effective", "--root", &folder.top(), "net.core.rmem_max"], 0).contains("no file sets it"));
+    assert!(ended(&["--effective", "--root", &folder.top(), "net.core.rmem_max"], 0).contains("no file sets it\n"));
+    assert_eq!(json["keys"][0]["now"], Value::Null, "another system's values are not known");
+    // The last part of a name is enough, and a name that means nothing is said to.
+    assert!(ended(&["--effective", "--root", &folder.top(), "somaxconn"], 0).starts_with("net.core.somaxconn = 2\n"));
+    let unknown = ended(&["--effective", "--root", &folder.top(), "net.core.banana"], 0);
+    assert!(unknown.contains("no file sets it, and this version knows no such key"), "{unknown}");
+}
+
+#[test]
+fn effective_shows_the_live_value_beside_the_winner_on_this_host() {
+    let now = host::sysctl::read("net.core.somaxconn").unwrap();
+    let out = ended(&["--effective", "net.core.somaxconn"], 0);
+    // Whether some file of this machine sets it is not this test's matter.
+    let all = [
+        format!("net.core.somaxconn = {now}\n"),
+        format!("    now: {now}\n"),
+        format!("no file sets it; now it is {now}\n"),
+    ];
+    assert!(all.iter().any(|expected| out.contains(expected.as_str())), "{out}");
+    assert!(!out.starts_with(&all[0]) || out.contains("    now: the same\n"), "{out}");
+    let json: Value = serde_json::from_str(&ended(&["--effective", "--json"], 0)).unwrap();
+    for key in json["keys"].as_array().unwrap() {
+        let name = key["key"].as_str().unwrap();
+        assert_eq!(key["now"].as_str().map(str::to_owned), host::sysctl::read(name).ok(), "{name}");
+    }
+}
+
+#[test]
+fn in_a_tree_with_tuned_the_one_that_loses_to_it_is_named() {
+    let folder = Folder::new();
+    folder.write("etc/sysctl.d/90-a.conf", "net.core.somaxconn = 8192\n");
+    folder.write("etc/tuned/active_profile", "mine\n");
+    folder.write("etc/tuned/mine/tuned.conf", "[main]\nsummary=x\n[sysctl]\nnet.core.somaxconn=16384\n");
+    // tuned applies /etc's files once more by default: they win, and its own line is for nothing.
+    let out = ended(&["--root", &folder.top()], 1);
+    assert!(out.contains("tuned.conf:4:1") && out.contains("tuned (reapply_sysctl) sets it to `8192`"), "{out}");
+    folder.write("etc/tuned/tuned-main.conf", "reapply_sysctl = 0\n");
+    let out = ended(&["--root", &folder.top()], 1);
+    assert!(out.contains("90-a.conf:1:1") && out.contains("at boot tuned sets it to `16384` behind this"), "{out}");
+    // tuned's line that only raises leaves a larger value alone.
+    folder.write("etc/tuned/mine/tuned.conf", "[main]\nsummary=x\n[sysctl]\nnet.core.somaxconn=>4096\n");
+    ended(&["--root", &folder.top()], 0);
 }
 
 #[test]

@@ -144,7 +144,10 @@ fn wrong_input_is_named_with_the_way_to_mend_it() {
     refused(&["--bandwidth", "0gbit", "--rtt", "80ms", "--role", "web"], "bandwidth is zero");
     refused(&["--bandwidth", "1gbit"], "--rtt");
     refused(&with(&["--format", "banana"]), "sysctl.d");
-    refused(&with(&["--from", "/nonexistent.json"]), "/nonexistent.json: No such file");
+    refused(
+        &with(&["--from", "/nonexistent.json"]),
+        "can't read /nonexistent.json: no such file or directory; check the name",
+    );
     let broken = folder.path().join("broken.json");
     fs::write(&broken, "{").unwrap();
     refused(&with(&["--from", broken.to_str().unwrap()]), "it is no JSON");
@@ -152,4 +155,63 @@ fn wrong_input_is_named_with_the_way_to_mend_it() {
     refused(&with(&["--from", broken.to_str().unwrap()]), "--print-facts");
     fs::write(&broken, "{\"kernel\": \"6.1\", \"memory_bytes\": 0}").unwrap();
     refused(&with(&["--from", broken.to_str().unwrap()]), "how much memory");
+    for (text, part) in [
+        ("{\"schema\": \"linerate.lab/1\", \"results\": []}", "a document of `linerate lab`, which has no facts"),
+        (
+            "{\"schema\": \"linerate.audit/7\", \"linerate_version\": \"9.1.0\", \"facts\": {}}",
+            "written by linerate 9.1.0",
+        ),
+        ("{\"schema\": \"linerate.audit/1\"}", "it has no `facts`"),
+        ("[]", "no object with facts"),
+        ("{\"kernel\": \"6.12\",\n \"memory_bytes\": \"16GiB\"}", "line 2 column"),
+        ("{\"kernel\": \"banana\", \"memory_bytes\": 17179869184}", "`banana` is not a kernel version"),
+    ] {
+        fs::write(&broken, text).unwrap();
+        refused(&with(&["--from", broken.to_str().unwrap()]), part);
+    }
+    refused(&with(&["--from", folder.path().to_str().unwrap()]), "it is a folder");
+    fs::write(&broken, [0xff, 0xfe, 0, 1]).unwrap();
+    refused(&with(&["--from", broken.to_str().unwrap()]), "it is no UTF-8 text");
+    refused(&with(&["--memory", "16"]), "less than any host has");
+    refused(&["--bandwidth", "-1gbit", "--rtt", "80ms", "--role", "web"], "--bandwidth <RATE>");
+    refused(&with(&["--json", "--format", "nixos"]), "--json");
+}
+
+#[test]
+fn what_facts_do_not_say_is_not_passed_off_as_right() {
+    let folder = tempfile::tempdir().unwrap();
+    let empty = file(folder.path(), &json!({"kernel": "6.12.0", "memory_bytes": 17_179_869_184_u64}));
+    let text = printed(&with(&["--from", &empty]));
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("Nothing to change in what is known."), "{text}");
+    let note = "not known here, and so not planned for: net.ipv4.tcp_rmem, net.ipv4.tcp_wmem, \
+                net.ipv4.tcp_congestion_control, net.core.default_qdisc";
+    assert!(words.contains(note), "{text}");
+    // A value of another form is as good as none.
+    let mut odd = facts();
+    odd["sysctls"]["net.ipv4.tcp_rmem"] = json!("4096 banana");
+    let text = printed(&with(&["--from", &file(folder.path(), &odd)]));
+    assert!(text.contains("not planned for: net.ipv4.tcp_rmem\n"), "{text}");
+    let whole = printed(&with(&["--from", &file(folder.path(), &facts())]));
+    assert!(!whole.contains("not known here"), "{whole}");
+}
+
+#[test]
+fn facts_come_in_through_a_pipe_and_in_an_audits_document() {
+    let folder = tempfile::tempdir().unwrap();
+    let plain = printed(&with(&["--from", &file(folder.path(), &facts())]));
+    let mut audit = json!({"schema": "linerate.audit/1", "linerate_version": "0.1.0", "findings": []});
+    audit["facts"] = facts();
+    audit["facts"]["devices"] = json!({"from": "netlink", "value": []});
+    assert_eq!(printed(&with(&["--from", &file(folder.path(), &audit)])), plain);
+    let mut child = Command::new(env!("CARGO_BIN_EXE_linerate"))
+        .arg("plan")
+        .args(with(&["--from", "-"]))
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), facts().to_string().as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), plain);
 }

@@ -8,21 +8,30 @@
 //! | [`everywhere`] | every network namespace of the machine |
 //! | [`link`], [`route`] | the few things an experiment sets by netlink |
 //! | [`qdisc`] | the queue disciplines of devices |
+//! | [`container`] | whether this is a container, and by what that is known |
 //! | [`inventory`] | memory, modules, listening ports, counters: what a plan rests on |
+//! | [`ring`] | sizes of a network card's rings |
 //! | [`sysctl`] | one key of `/proc/sys`, read and written for the calling thread's namespace |
 //! | [`tcp`] | what a TCP socket tells about itself, and its congestion control |
+//! | [`audit`] | everything an audit looks at, read only, each with its place |
+//! | [`why`] | why the system refused a file, in words |
 //! | [`cc`] | the congestion controls this kernel has, and which version of each |
 //!
 //! Nothing here decides anything: callers say what to change, and get errors that say what is missing.
 
+pub mod audit;
 pub mod cc;
 pub mod clock;
+pub mod container;
 pub mod everywhere;
 pub mod inventory;
 pub mod link;
+mod netlink;
 pub mod netns;
 pub mod qdisc;
+pub mod ring;
 pub mod route;
 pub mod sysctl;
 pub mod tcp;
 pub mod userns;
+pub mod why;

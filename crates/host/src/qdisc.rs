@@ -1,4 +1,4 @@
-//! The queue disciplines of this namespace's devices, read by netlink.
+//! The queue disciplines of this namespace's devices, read and set by netlink.
 
 use std::io;
 
@@ -6,8 +6,12 @@ use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 
 const RTM_GETQDISC: u16 = 38;
 const RTM_NEWQDISC: u16 = 36;
+const RTM_DELQDISC: u16 = 37;
 const NLM_F_REQUEST: u16 = 1;
+const NLM_F_ACK: u16 = 4;
 const NLM_F_DUMP: u16 = 0x300;
+const NLM_F_REPLACE: u16 = 0x100;
+const NLM_F_CREATE: u16 = 0x400;
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
 const TCA_KIND: u16 = 1;
@@ -52,6 +56,58 @@ pub fn list() -> io::Result<Vec<Qdisc>> {
             return Ok(found);
         }
     }
+}
+
+/// Gives a device a first discipline, in place of the one it has, with the handle `major:`. The device is stopped for a moment, and
+/// packets that wait in the old one are lost.
+///
+/// # Errors
+/// What the kernel answers: `ENOENT` for a kind it doesn't have.
+pub fn set_root(index: u32, major: u16, kind: &str) -> io::Result<()> {
+    change(RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE, index, u32::from(major) << 16, TC_H_ROOT, kind)
+}
+
+/// Gives queue `queue` (from 0) of the `mq` with the handle `major:` a discipline; the others go on.
+///
+/// # Errors
+/// What the kernel answers: `ENOENT` for a kind it doesn't have, or where there is no such `mq`.
+pub fn set_leaf(index: u32, major: u16, queue: u16, kind: &str) -> io::Result<()> {
+    let parent = u32::from(major) << 16 | (u32::from(queue) + 1);
+    change(RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE, index, 0, parent, kind)
+}
+
+/// Takes a device's first discipline away; the kernel puts its default there. One that is the kernel's own can't be taken away.
+///
+/// # Errors
+/// What the kernel answers: `ENOENT` where the first discipline is the kernel's own.
+pub fn delete_root(index: u32) -> io::Result<()> {
+    change(RTM_DELQDISC, 0, index, 0, TC_H_ROOT, "")
+}
+
+fn change(kind: u16, flags: u16, index: u32, handle: u32, parent: u32, name: &str) -> io::Result<()> {
+    let mut body = vec![0; 4];
+    for word in [index, handle, parent, 0] {
+        body.extend(word.to_ne_bytes());
+    }
+    if !name.is_empty() {
+        body.extend((name.len() as u16 + 5).to_ne_bytes());
+        body.extend(TCA_KIND.to_ne_bytes());
+        body.extend(name.as_bytes());
+        body.push(0);
+        body.resize(body.len().next_multiple_of(4), 0);
+    }
+    let mut request = ((NLMSG_HEADER + body.len()) as u32).to_ne_bytes().to_vec();
+    request.extend(kind.to_ne_bytes());
+    request.extend((NLM_F_REQUEST | NLM_F_ACK | flags).to_ne_bytes());
+    request.extend([0; 8]);
+    request.extend(body);
+    let mut socket = Socket::new(NETLINK_ROUTE)?;
+    socket.bind_auto()?;
+    socket.connect(&SocketAddr::new(0, 0))?;
+    socket.send(&request, 0)?;
+    let (answer, _) = socket.recv_from_full()?;
+    // An acknowledgement is an error of code 0.
+    parse(&answer, &mut Vec::new()).map(drop)
 }
 
 /// Takes the disciplines out of one datagram. True at the dump's end.

@@ -135,6 +135,17 @@ pub fn write(key: &str, value: &str) -> Result<String, SysctlError> {
     if shown == wanted { Ok(shown) } else { Err(SysctlError::Differs { key: owned(), wanted, shown }) }
 }
 
+/// Writes a key's file by a single write, and nothing more: what came of it, reading tells.
+///
+/// # Errors
+/// What the system says, as it says it; `WriteZero` where the kernel took a part only.
+pub fn put(path: &std::path::Path, value: &str) -> io::Result<()> {
+    let text = format!("{value}\n");
+    // Nothing is created: a key that is gone is an error.
+    let mut file = OpenOptions::new().write(true).truncate(true).open(path)?;
+    if file.write(text.as_bytes())? == text.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
+}
+
 fn is_missing(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENOTDIR | libc::EISDIR))
 }

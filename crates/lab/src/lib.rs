@@ -13,7 +13,7 @@
 //! - [`emulator`]: the thread that drives both directions in real time and measures how late it was.
 //! - [`session`], [`run`]: a path that is up; one cell of a scenario over it.
 //! - [`netem`]: the same ends with the kernel's netem between them instead, for the paths that netem can emulate faithfully.
-//! - [`record`], [`lateness`], [`capture`]: what happened.
+//! - [`path::record`], [`lateness`], [`capture`]: what happened.
 #![warn(unsafe_code)]
 
 #[expect(unsafe_code, reason = "huge pages have no safe wrapper")]
@@ -25,8 +25,9 @@ pub mod emulator;
 pub mod frame;
 pub mod lateness;
 pub mod netem;
-pub mod record;
 pub mod run;
 pub mod session;
 pub mod tun;
 pub mod world;
+
+pub use path::record;

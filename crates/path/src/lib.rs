@@ -94,6 +94,7 @@ mod loss;
 mod policer;
 mod queue;
 mod random;
+pub mod record;
 mod server;
 mod wire;
 

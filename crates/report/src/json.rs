@@ -5,7 +5,7 @@ use std::io;
 use serde::Serialize;
 use serde_json::ser::{Formatter, Serializer};
 
-use crate::model::{LAB_SCHEMA, LabReport};
+use crate::model::{LAB_SCHEMA, LabReport, SIM_SCHEMA};
 
 /// Why a file is not a lab report.
 #[derive(Debug, thiserror::Error)]
@@ -17,7 +17,7 @@ pub enum ReadError {
     #[error("not a linerate report: it has no `schema`")]
     NoSchema,
     /// It is the report of another command or version.
-    #[error("its schema is `{found}`; this version reads `{LAB_SCHEMA}`")]
+    #[error("its schema is `{found}`; this version reads `{LAB_SCHEMA}` and `{SIM_SCHEMA}`")]
     OtherSchema {
         /// What it says it is.
         found: String,
@@ -27,12 +27,7 @@ pub enum ReadError {
 impl LabReport {
     /// As JSON, ending in a line feed. Objects have one key per line; lists of numbers and words stay on one line.
     pub fn to_json(&self) -> String {
-        let mut out = Vec::new();
-        // Writing plain values with string keys into memory has no way to fail.
-        let written = self.serialize(&mut Serializer::with_formatter(&mut out, Lines::default()));
-        debug_assert!(written.is_ok(), "{written:?}");
-        out.push(b'\n');
-        String::from_utf8(out).unwrap_or_default()
+        lines(self)
     }
 
     /// Reads what [`LabReport::to_json`] wrote. Unknown keys are ignored: a later version may add some.
@@ -48,10 +43,20 @@ impl LabReport {
         let head: Head = serde_json::from_str(text)?;
         match head.schema {
             None => Err(ReadError::NoSchema),
-            Some(found) if found != LAB_SCHEMA => Err(ReadError::OtherSchema { found }),
+            Some(found) if ![LAB_SCHEMA, SIM_SCHEMA].contains(&found.as_str()) => Err(ReadError::OtherSchema { found }),
             Some(_) => Ok(serde_json::from_str(text)?),
         }
     }
+}
+
+/// A value as JSON with one key per line, ending in a line feed.
+pub(crate) fn lines<T: Serialize>(value: &T) -> String {
+    let mut out = Vec::new();
+    // Writing plain values with string keys into memory has no way to fail.
+    let written = value.serialize(&mut Serializer::with_formatter(&mut out, Lines::default()));
+    debug_assert!(written.is_ok(), "{written:?}");
+    out.push(b'\n');
+    String::from_utf8(out).unwrap_or_default()
 }
 
 /// Indents objects, and keeps lists on one line apart from the objects in them.

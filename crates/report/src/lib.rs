@@ -16,6 +16,7 @@
 #[cfg(test)]
 extern crate self as linerate_report;
 
+pub mod bench;
 mod compare;
 mod disagree;
 mod groups;
@@ -27,6 +28,7 @@ mod plot;
 mod schema;
 mod series;
 mod shares;
+mod sim_difference;
 mod summary;
 mod table;
 mod terminal;
@@ -38,6 +40,7 @@ pub use html::render_html;
 pub use json::ReadError;
 pub use model::*;
 pub use series::{MAX_POINTS, Series};
+pub use sim_difference::{SIM_WITHIN, SIM_WITHIN_BPS, SimDifference, render_sim_differences, sim_differences};
 pub use summary::{IntervalOf, jain_index, median_and_range};
 pub use terminal::render_lab_table;
 

@@ -62,6 +62,10 @@ fn heading(out: &mut String, report: &LabReport, width: usize, colour: bool) {
         report.started_at
     );
     out.push_str(&text::wrap(&line, width, ""));
+    if let Some(simulated) = simulated_words(report) {
+        out.push_str(&paint(text::wrap(simulated, width, "").trim_end(), Style::Warning, colour));
+        out.push('\n');
+    }
     if let Some(partial) = partial_words(report) {
         out.push_str(&paint(text::wrap(&partial, width, "").trim_end(), Style::Warning, colour));
         out.push('\n');
@@ -72,6 +76,13 @@ fn heading(out: &mut String, report: &LabReport, width: usize, colour: bool) {
     if report.scenarios.is_empty() && report.results.is_empty() {
         out.push_str("no scenario was run\n");
     }
+}
+
+/// What a report of the simulator says about itself.
+pub(crate) fn simulated_words(report: &LabReport) -> Option<&'static str> {
+    report
+        .simulated
+        .then_some("SIMULATED in virtual time: no kernel's TCP took part. docs/sim.md says how far the figures carry.")
 }
 
 /// What a partial report says about itself.

@@ -56,7 +56,7 @@ fn what_is_not_a_lab_report_is_refused_with_a_reason() {
     assert_eq!(reason(r#"{"summary": []}"#), "not a linerate report: it has no `schema`");
     assert_eq!(
         reason(r#"{"schema": "linerate.lint/1"}"#),
-        "its schema is `linerate.lint/1`; this version reads `linerate.lab/1`"
+        "its schema is `linerate.lint/1`; this version reads `linerate.lab/1` and `linerate.sim/1`"
     );
     assert_eq!(reason("goodput: 1"), "not a lab report: expected value at line 1 column 1");
     assert_eq!(

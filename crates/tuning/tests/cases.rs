@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use tuning::files::Document;
-use tuning::lint::{self, Finding, Severity, Surroundings, Target};
+use tuning::lint::{self, Finding, Later, Severity, Surroundings, Target};
 use tuning::{Catalogue, KernelVersion};
 
 struct Judged {
@@ -114,6 +114,34 @@ fn case_6_base_names_decide_over_all_directories_and_letters_come_behind_digits(
 }
 
 #[test]
+fn case_7_tuned_has_a_later_word_than_the_files_and_each_applier_its_winner() {
+    let file = ("/etc/sysctl.d/90-x.conf", "net.core.somaxconn = 8192\n");
+    let tuned = ("/etc/tuned/mine/tuned.conf", "[main]\nsummary=x\n[sysctl]\nnet.core.somaxconn=16384\n");
+    let later = |by, value: &str, file: &str, line| Surroundings {
+        later: vec![Later { key: "net/core/somaxconn".into(), value: value.into(), by, file: file.into(), line }],
+        ..Surroundings::default()
+    };
+    // The profile comes behind the files.
+    let profile = judge_with(&[file, tuned], "", &later("tuned", "16384", tuned.0, 4));
+    assert_eq!(profile.serious(), ["1 overridden warning"]);
+    let message = profile.message("overridden");
+    assert!(
+        message.starts_with("at boot tuned sets it to `16384` behind this and wins: /etc/tuned/mine/tuned.conf:4"),
+        "{message}"
+    );
+    // Where it applies the files once more, they win over its own profile.
+    let again = judge_with(&[file, tuned], "", &later("tuned (reapply_sysctl)", "8192", file.0, 1));
+    assert_eq!(again.serious(), ["4 overridden warning"]);
+    // Both say the same, tuned sets another key, or there is no tuned.
+    judge_with(&[file, (tuned.0, "[sysctl]\nnet.core.somaxconn=8192\n")], "", &later("tuned", "8192", tuned.0, 2))
+        .silent();
+    let mut other = later("tuned", "1", tuned.0, 4);
+    other.later[0].key = "net/core/optmem_max".into();
+    judge_with(&[file], "", &other).silent();
+    judge_with(&[file], "", &Surroundings::default()).silent();
+}
+
+#[test]
 fn case_8_debian_13_and_ubuntu_26_04_do_not_read_the_old_file() {
     let text = "net.ipv4.tcp_mtu_probing = 1\n";
     for target in ["debian-13", "ubuntu-26.04"] {
@@ -133,6 +161,7 @@ fn case_9_conntrack_needs_its_module_before_sysctls_are_applied() {
     let files = [("/etc/sysctl.d/91-conntrack.conf", "net.netfilter.nf_conntrack_tcp_loose = 0\n")];
     let with = |modules: &[&str]| Surroundings {
         modules: Some(modules.iter().map(|m| (*m).to_owned()).collect::<BTreeSet<_>>()),
+        ..Surroundings::default()
     };
     let without = judge_with(&files, "", &with(&[]));
     assert_eq!(without.serious(), ["1 needs-module warning"]);

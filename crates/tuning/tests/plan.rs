@@ -301,6 +301,7 @@ fn followed(mut facts: Facts, plan: &Plan) -> Facts {
                     device.leaves = change.to.split_whitespace().map(str::to_owned).collect();
                 }
             }
+            ChangeKind::Ring => panic!("no rule plans rings so far"),
         }
     }
     facts

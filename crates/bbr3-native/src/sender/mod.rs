@@ -257,6 +257,11 @@ impl Sender {
         self.cwnd_clamp = cwnd_clamp;
     }
 
+    /// The other end has not offered SACK.
+    pub fn forget_sack(&mut self) {
+        self.has_sack = false;
+    }
+
     fn sequence(&self, packet: u64) -> u32 {
         self.start_sequence.wrapping_add((packet as u32).wrapping_mul(self.mss))
     }

@@ -37,7 +37,9 @@ impl Bench {
         Self::with(Bbr3::new(knobs, 1))
     }
 
+    /// Every call is held against the Rust BBRv3 too.
     pub fn with(cc: Bbr3) -> Self {
+        let cc = cc.shadowed();
         let conn = Conn {
             pacing_rate: u64::MAX,
             cwnd: 10,

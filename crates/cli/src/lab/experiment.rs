@@ -1,13 +1,16 @@
 //! Runs scenarios cell by cell, shows how far it is, and writes the report. Ctrl-C keeps what was measured.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use host::sysctl::SysctlError;
 use host::tcp::SetCongestionControlError;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use lab::run::{Options, PathSeen, run_cell};
+use lab::run::{Options, PathSeen, RunError, run_cell};
+use lab::session::SessionError;
+use lab::world::WorldError;
 use measure::stats;
 use measure::traffic::{Progress, StopFlag};
 use report::{Interval, Kernel, LabReport};
@@ -22,20 +25,78 @@ use crate::{output, stop};
 /// Bootstrap resamples and their seed: the same results give the same intervals.
 const RESAMPLES_SEED: u64 = 1;
 
-/// Runs every cell of `scenarios`, prints the table and writes the files asked for.
+/// Runs every cell of `scenarios`, prints the table and writes the files asked for. Where the machine allows no namespaces, the simulator
+/// does, and says so.
 pub fn run(scenarios: &[Scenario], outputs: &Outputs, emulator: EmulatorKind) -> Result<Exit, Failure> {
     check_outputs(outputs)?;
+    let stop = stop::on_signal()?;
+    let (mut report, failure) = match measure(scenarios, outputs, emulator, &stop) {
+        Ok(measured) => measured,
+        Err(Unmeasured::NoNamespaces(why)) if emulator == EmulatorKind::Model && outputs.pcap.is_none() => {
+            return simulate_instead(scenarios, outputs, &why);
+        }
+        Err(other) => return Err(other.into()),
+    };
+    finish(&mut report, outputs)?;
+    match failure {
+        Some(error) => Err(Failure::failed(error)),
+        None if report.partial || report.results.iter().any(|run| !run.valid) => Ok(Exit::Found),
+        None => Ok(Exit::Done),
+    }
+}
+
+/// Why nothing could be measured.
+pub enum Unmeasured {
+    /// The machine gives no namespaces, or no devices in them; and why.
+    NoNamespaces(String),
+    /// Anything else.
+    Other(Failure),
+}
+
+impl From<Failure> for Unmeasured {
+    fn from(failure: Failure) -> Self {
+        Self::Other(failure)
+    }
+}
+
+impl From<Unmeasured> for Failure {
+    fn from(unmeasured: Unmeasured) -> Self {
+        match unmeasured {
+            Unmeasured::NoNamespaces(why) => Self::failed(why),
+            Unmeasured::Other(failure) => failure,
+        }
+    }
+}
+
+/// The same scenarios in virtual time, labelled so.
+fn simulate_instead(scenarios: &[Scenario], outputs: &Outputs, why: &str) -> Result<Exit, Failure> {
+    eprintln!("linerate: no experiment with this kernel is possible: {}", output::plain(why));
+    eprintln!("Simulating the scenarios instead (`linerate sim`): no kernel's TCP takes part.");
+    let warning = format!("simulated, because no experiment with this kernel is possible: {why}");
+    crate::sim::run_scenarios(scenarios, outputs, None, vec![warning])
+}
+
+/// Runs every cell of `scenarios` on this kernel. Returns the report, not summarised yet, and the error that ended it early.
+///
+/// # Errors
+/// [`Unmeasured`], where there is no result at all.
+pub fn measure(
+    scenarios: &[Scenario],
+    outputs: &Outputs,
+    emulator: EmulatorKind,
+    stop: &Arc<AtomicBool>,
+) -> Result<(LabReport, Option<RunError>), Unmeasured> {
     let memory = units::Bytes::new(lab::world::memory_available().map_err(Failure::failed)?.as_u64() / 2);
     let mut plans = Vec::new();
     for scenario in scenarios {
         plans.push((scenario, scenario.cells_within(memory).map_err(Failure::usage)?));
     }
     // In the first namespace: another one's root may not load programs.
-    let _bbr3 = super::bbr3::load_for(scenarios)?;
-    super::prerequisites()?;
+    let bbr3 = super::bbr3::load_for(scenarios);
+    super::prerequisites().map_err(|failure| Unmeasured::NoNamespaces(failure.to_string()))?;
+    let _bbr3 = bbr3?;
     check_controls(scenarios)?;
     check_sysctls(scenarios)?;
-    let stop = stop::on_signal()?;
     let runs: usize = plans.iter().map(|(_, cells)| cells.len()).sum();
     let mut report = new_report();
     report.scenarios = scenarios.iter().map(|scenario| fill::scenario_report(scenario, emulator.name())).collect();
@@ -76,7 +137,12 @@ pub fn run(scenarios: &[Scenario], outputs: &Outputs, emulator: EmulatorKind) ->
     if report.results.is_empty()
         && let Some(error) = failure
     {
-        return Err(Failure::failed(error));
+        return Err(match &error {
+            RunError::NetNs(_) | RunError::Session(SessionError::World(WorldError::NetNs(_) | WorldError::Tun(_))) => {
+                Unmeasured::NoNamespaces(error.to_string())
+            }
+            _ => Unmeasured::Other(Failure::failed(error)),
+        });
     }
     if done < runs || report.results.iter().any(|run| run.invalid_reason.as_deref() == Some(report::STOPPED)) {
         report.partial = true;
@@ -85,12 +151,7 @@ pub fn run(scenarios: &[Scenario], outputs: &Outputs, emulator: EmulatorKind) ->
             None => format!("stopped by a signal in run {} of {runs}", done.max(1)),
         });
     }
-    finish(&mut report, outputs)?;
-    match failure {
-        Some(error) => Err(Failure::failed(error)),
-        None if report.partial || report.results.iter().any(|run| !run.valid) => Ok(Exit::Found),
-        None => Ok(Exit::Done),
-    }
+    Ok((report, failure))
 }
 
 /// Checks every file before anything is measured.
@@ -140,9 +201,14 @@ pub fn new_report() -> LabReport {
     LabReport::new(env!("CARGO_PKG_VERSION"), kernel(), std::env::args().collect(), &started_at)
 }
 
+/// One line per cell, with the intervals that every report has.
+pub fn summarise(report: &mut LabReport) {
+    report.summarise(&|values: &[f64]| interval(values));
+}
+
 /// Summarises the report, writes the files asked for and prints the table.
 pub fn finish(report: &mut LabReport, outputs: &Outputs) -> Result<(), Failure> {
-    report.summarise(&|values: &[f64]| interval(values));
+    summarise(report);
     let to_stdout = [&outputs.html, &outputs.json].into_iter().flatten().any(|file| file == Path::new("-"));
     let table = report::render_lab_table(report, output::width(), output::colour() && !to_stdout);
     let printed = if to_stdout {

@@ -260,7 +260,7 @@ pub fn drop_counts(counters: &Counters) -> DropCounts {
 }
 
 /// The last completion, where every flow with a byte count made it.
-fn completion(reports: &[FlowReport], flows: &[ExpandedFlow]) -> Option<f64> {
+pub fn completion(reports: &[FlowReport], flows: &[ExpandedFlow]) -> Option<f64> {
     let with_bytes =
         flows.iter().zip(reports).filter(|(flow, _)| matches!(flow.kind, FlowKind::Bulk { bytes: Some(_) }));
     let times: Option<Vec<f64>> = with_bytes.map(|(_, report)| report.completion_s).collect();
@@ -392,13 +392,15 @@ pub fn percentiles(values: &[Duration]) -> Option<Percentiles> {
     Some(Percentiles::from_durations(at(50.0)?, at(95.0)?, at(99.0)?))
 }
 
-fn delay_percentiles(values: &[Duration]) -> Option<DelayPercentiles> {
+/// Mean and percentiles in milliseconds; `None` where there are no values.
+pub fn delay_percentiles(values: &[Duration]) -> Option<DelayPercentiles> {
     let at = |percent| stats::percentile(values, percent);
     let sum: u64 = values.iter().map(|value| value.as_nanos()).sum();
     let mean = Duration::from_nanos(sum.checked_div(values.len() as u64)?);
     Some(DelayPercentiles::from_durations(mean, at(50.0)?, at(95.0)?, at(99.0)?))
 }
 
-fn sum(values: impl Iterator<Item = u64>) -> Option<u64> {
+/// The sum; `None` where there are no values.
+pub fn sum(values: impl Iterator<Item = u64>) -> Option<u64> {
     values.reduce(|a, b| a + b)
 }

@@ -1,10 +1,10 @@
 //! `linerate lab`: experiments on one machine.
 
 mod arguments;
-mod bbr3;
+pub mod bbr3;
 mod compare;
-mod experiment;
-mod fill;
+pub mod experiment;
+pub mod fill;
 mod list;
 mod path;
 mod run;
@@ -18,9 +18,7 @@ use scenario::{Cell, FileSource, Overrides, QueueSpec, Scenario};
 
 use crate::exit::{Exit, Failure};
 use crate::output;
-use arguments::Vary;
-#[cfg(feature = "bpf")]
-pub use arguments::quantity;
+pub use arguments::{EmulatorKind, Outputs, Vary, quantity};
 
 /// The subcommands of `lab`.
 #[derive(Subcommand)]
@@ -52,7 +50,7 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
 }
 
 /// What every experiment needs of the system, asked for while the process has one thread.
-fn prerequisites() -> Result<(), Failure> {
+pub fn prerequisites() -> Result<(), Failure> {
     host::userns::enter_if_needed().map(|_| ()).map_err(Failure::failed)
 }
 
@@ -72,17 +70,21 @@ impl FileSource for Folder<'_> {
 }
 
 /// A built-in scenario by name, or a file, with what the command line changes.
-fn load(name: &str, vary: &Vary) -> Result<Scenario, Failure> {
+pub fn load(name: &str, vary: &Vary) -> Result<Scenario, Failure> {
+    load_plain(name)?.with_overrides(overrides(vary)?).map_err(Failure::usage)
+}
+
+/// A built-in scenario by name, or a file, as it is.
+pub fn load_plain(name: &str) -> Result<Scenario, Failure> {
     let file = Path::new(name);
-    let scenario = if name.contains('/') || file.extension().is_some_and(|e| e == "toml") {
+    if name.contains('/') || file.extension().is_some_and(|e| e == "toml") {
         let text = output::read_text(file, MOST_SCENARIO_BYTES)
             .map_err(|error| Failure::usage(format_args!("{name}: {error}")))?;
         let folder = file.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        Scenario::parse(&text, name, &Folder(folder)).map_err(Failure::usage)?
+        Scenario::parse(&text, name, &Folder(folder)).map_err(Failure::usage)
     } else {
-        Scenario::builtin(name).map_err(Failure::usage)?
-    };
-    scenario.with_overrides(overrides(vary)?).map_err(Failure::usage)
+        Scenario::builtin(name).map_err(Failure::usage)
+    }
 }
 
 fn overrides(vary: &Vary) -> Result<Overrides, Failure> {
@@ -103,7 +105,7 @@ fn overrides(vary: &Vary) -> Result<Overrides, Failure> {
 }
 
 /// The cell that commands with one path use.
-fn first_cell(scenario: &Scenario) -> Result<Cell, Failure> {
+pub fn first_cell(scenario: &Scenario) -> Result<Cell, Failure> {
     let cells = scenario.cells().map_err(Failure::usage)?;
     cells.into_iter().next().ok_or_else(|| Failure::usage("the scenario has no variant to run"))
 }

@@ -34,7 +34,7 @@ pub struct Arguments {
     #[arg(long, hide = true)]
     pub rules: bool,
     /// Say who wins for each key, at boot and for `sysctl --system`, and who loses
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["fix", "target", "format", "all", "fail_on"])]
     pub effective: bool,
     /// Write the file with what can be mended by itself mended, to standard output or --output
     #[arg(long)]

@@ -19,13 +19,10 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     if !top.is_dir() {
         return Err(Failure::usage(format_args!("{} is no folder", top.display())));
     }
-    let mut wanted = Vec::new();
-    for key in &arguments.files {
-        let text = key.to_string_lossy();
-        let key = Key::parse(&text).map_err(|why| Failure::usage(format_args!("`{text}` is no key: {why}")))?;
-        wanted.push(key.path().to_owned());
-    }
+    let wanted = arguments.files.iter().map(|key| wanted(&key.to_string_lossy())).collect::<Result<Vec<_>, _>>()?;
     let disk = Disk::new(top);
+    let is_live = top == Path::new("/");
+    let live = |key: &str| is_live.then(|| host::sysctl::read(&shown(key)).ok()).flatten();
     let universe = universe(&disk);
     let boot = timeline::boot(&disk, &universe);
     let system = timeline::sysctl_system(&disk, &universe, Dialect::Procps);
@@ -55,17 +52,23 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         .collect();
     if arguments.json {
         let mut head = document::head("lint-effective");
-        let list = keys.iter().map(|key| as_json(key, at_boot.get(key), later.get(key)));
+        let list = keys.iter().map(|key| as_json(key, at_boot.get(key), later.get(key), live(key).as_deref()));
         head.insert("keys".into(), list.collect());
         head.insert("files".into(), files_json(&boot));
         document::print(head)?;
     } else {
         let mut out = String::new();
         for key in &keys {
-            out += &entry(key, at_boot.get(key), later.get(key));
+            out += &entry(key, at_boot.get(key), later.get(key), live(key).as_deref());
         }
         for key in wanted.iter().filter(|key| !keys.contains(&key.as_str())) {
-            let _ = writeln!(out, "{}: no file sets it", shown(key));
+            let now = live(key).map(|now| format!("; now it is {}", visible(&now))).unwrap_or_default();
+            let known = if Catalogue::builtin().lookup(key).is_some() || !now.is_empty() {
+                ""
+            } else {
+                ", and this version knows no such key"
+            };
+            let _ = writeln!(out, "{}: no file sets it{known}{now}", shown(key));
         }
         if wanted.is_empty() {
             out += &passed_over(&boot);
@@ -78,8 +81,23 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     Ok(if unread.is_empty() { Exit::Done } else { Exit::Failed })
 }
 
+/// The key that was asked for; its last part is enough where only one key ends so.
+fn wanted(text: &str) -> Result<String, Failure> {
+    let key = Key::parse(text).map_err(|why| Failure::usage(format_args!("`{text}` is no key: {why}")))?;
+    if Catalogue::builtin().lookup_key(&key).is_none() && !text.contains(['.', '/']) {
+        let ends_so = |name: &str| name.rsplit('.').next() == Some(text);
+        let mut same = Catalogue::builtin().knobs().iter().filter(|knob| ends_so(&knob.name) && !knob.is_pattern());
+        if let (Some(only), None) = (same.next(), same.next())
+            && let Ok(key) = Key::parse(&only.name)
+        {
+            return Ok(key.path().to_owned());
+        }
+    }
+    Ok(key.path().to_owned())
+}
+
 /// The keys to which patterns are expanded: those of the kernel for this host, else those of the catalogue.
-fn universe(disk: &Disk) -> Vec<String> {
+pub fn universe(disk: &Disk) -> Vec<String> {
     let mut keys = Vec::new();
     let mut folders = vec![
         "/proc/sys/net".to_owned(),
@@ -122,7 +140,7 @@ fn at(step: &Step, line: &Line) -> String {
     format!("{path}:{number}{pattern}")
 }
 
-fn entry(key: &str, boot: Option<&Verdict<'_>>, later: Option<&Verdict<'_>>) -> String {
+fn entry(key: &str, boot: Option<&Verdict<'_>>, later: Option<&Verdict<'_>>, live: Option<&str>) -> String {
     let mut out = String::new();
     let value = |verdict: Option<&Verdict<'_>>| verdict.and_then(|v| v.winner).map(|(_, line)| line.value.clone());
     let (first, second) = (value(boot), value(later));
@@ -144,7 +162,25 @@ fn entry(key: &str, boot: Option<&Verdict<'_>>, later: Option<&Verdict<'_>>) -> 
             None => out += "    `sysctl --system` does not set it\n",
         }
     }
+    // Before the next boot the kernel may have another value: somebody set it, or the files have changed since.
+    if let Some(live) = live {
+        let planned = first.as_deref().map(same_blanks);
+        match planned {
+            Some(planned) if planned == live => out += "    now: the same\n",
+            _ => {
+                let _ = writeln!(out, "    now: {}", visible(live));
+            }
+        }
+    }
     out
+}
+
+fn visible(value: &str) -> &str {
+    if value.is_empty() { "empty" } else { value }
+}
+
+fn same_blanks(value: &str) -> String {
+    value.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn losers(verdict: Option<&Verdict<'_>>) -> String {
@@ -192,7 +228,7 @@ fn passed_over(boot: &Timeline) -> String {
     out
 }
 
-fn as_json(key: &str, boot: Option<&Verdict<'_>>, later: Option<&Verdict<'_>>) -> Value {
+fn as_json(key: &str, boot: Option<&Verdict<'_>>, later: Option<&Verdict<'_>>, live: Option<&str>) -> Value {
     let place = |step: &Step, line: &Line| {
         let (file, number) = step.files[line.file].place(line.span);
         json!({"value": line.value, "file": file, "line": number, "by": step.applier.name(), "pattern": line.pattern})
@@ -206,7 +242,7 @@ fn as_json(key: &str, boot: Option<&Verdict<'_>>, later: Option<&Verdict<'_>>) -
             lost.push(entry);
         }
     }
-    json!({"key": shown(key), "at_boot": winner(boot), "sysctl_system": winner(later), "losers": lost})
+    json!({"key": shown(key), "at_boot": winner(boot), "sysctl_system": winner(later), "now": live, "losers": lost})
 }
 
 fn files_json(boot: &Timeline) -> Value {

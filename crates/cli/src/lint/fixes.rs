@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use tuning::Catalogue;
-use tuning::files::Document;
+use tuning::files::{DefectKind, Document};
 use tuning::lint::{self, Surroundings, Target, fix};
 
 use super::arguments::Arguments;
+use super::disk;
 use super::sources::Sources;
 use crate::exit::Failure;
 use crate::output;
@@ -35,36 +36,46 @@ pub fn check(arguments: &Arguments) -> Result<(), Failure> {
 /// One fix may make another possible; they come to an end after a few rounds.
 const MOST_ROUNDS: usize = 10;
 
-/// Mends each document by itself and writes it where the arguments say.
+/// Mends each document by itself and writes it where the arguments say. One that can't be written does not keep the others from it.
 pub fn write(
     arguments: &Arguments,
     sources: &Sources,
     target: &Target,
     surroundings: &Surroundings,
 ) -> Result<(), Failure> {
+    let mut result = Ok(());
     for (document, path) in sources.documents.iter().zip(&sources.paths) {
+        let name = output::plain(&document.name);
+        if document.defects.iter().any(|defect| defect.kind == DefectKind::Binary) {
+            result = result.and(Err(Failure::failed(format_args!("{name} is no text: there is nothing to mend"))));
+            continue;
+        }
         let (text, count) = mended(document, target, surroundings);
-        eprintln!("{}: {count} mended", output::plain(&document.name));
-        match (&arguments.output, path) {
-            (Some(output), _) => output::write(output, &text)?,
-            (None, Some(path)) if arguments.in_place => {
-                if count > 0 {
-                    replace(path, &text)?;
-                }
-            }
-            _ => output::print(&text)?,
+        let written = match (&arguments.output, path) {
+            (Some(output), _) => output::write(output, &text),
+            (None, Some(path)) if arguments.in_place => match count {
+                0 => Ok(()),
+                _ => still_the_same(document, path).and_then(|()| output::replace(path, &text)),
+            },
+            _ => output::print(&text),
+        };
+        match (written, &result) {
+            (Ok(()), _) => eprintln!("{name}: {count} mended"),
+            (Err(failure), Ok(())) => result = Err(failure),
+            // The first one is the exit's; all of them are told.
+            (Err(failure), Err(_)) => eprintln!("linerate: {}", output::plain(&failure.to_string())),
         }
     }
-    Ok(())
+    result
 }
 
-/// Replaces a file and keeps its mode; a link stays a link to the file that changes.
-fn replace(path: &Path, text: &str) -> Result<(), Failure> {
-    let failed = |error: std::io::Error| Failure::failed(format_args!("can't write {}: {error}", path.display()));
-    let path = path.canonicalize().map_err(failed)?;
-    let permissions = std::fs::metadata(&path).map_err(failed)?.permissions();
-    output::write(&path, text)?;
-    std::fs::set_permissions(&path, permissions).map_err(failed)
+/// Refuses to write over what somebody else wrote since the file was read.
+fn still_the_same(document: &Document, path: &Path) -> Result<(), Failure> {
+    let now = disk::read(path).map(|bytes| Document::parse(&document.name, &bytes, Some(document.format)));
+    if now.is_ok_and(|now| now.source.text() == document.source.text()) {
+        return Ok(());
+    }
+    Err(Failure::failed(format_args!("{} changed while it was judged; it was left as it is: repeat", path.display())))
 }
 
 fn mended(document: &Document, target: &Target, surroundings: &Surroundings) -> (String, usize) {

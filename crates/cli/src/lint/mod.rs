@@ -1,8 +1,8 @@
 //! `linerate lint`: reads files, asks `tuning`, shows what it says.
 
 mod arguments;
-mod disk;
-mod effective;
+pub mod disk;
+pub mod effective;
 mod explain;
 mod fixes;
 mod json;
@@ -38,7 +38,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     fixes::check(arguments)?;
     let sources = read(arguments)?;
     let target = target(arguments, &sources)?;
-    let surroundings = Surroundings { modules: sources.modules.clone() };
+    let surroundings = Surroundings { modules: sources.modules.clone(), later: sources.later.clone() };
     let report = lint::lint(&sources.documents, &target, &surroundings, Catalogue::builtin());
     for unread in &sources.unread {
         eprintln!("linerate: {}", output::plain(&unread.to_string()));
@@ -48,7 +48,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     } else if arguments.json {
         json::print(&sources, &target, &report)?;
     } else if arguments.sarif {
-        output::print(&sarif::document(&sources, &report))?;
+        sarif::print(&sources, &report)?;
     } else {
         output::print(&render::report(&sources, &report, arguments.all))?;
     }
@@ -84,7 +84,21 @@ fn read(arguments: &Arguments) -> Result<Sources, Failure> {
     if sources.documents.is_empty() && sources.unread.is_empty() {
         return Err(Failure::usage("there are no settings files here; name some"));
     }
+    if sources.is_live && is_piped(std::io::stdin()) {
+        eprintln!("linerate: these are this host's own files; `linerate lint -` judges what comes in through the pipe");
+    }
     Ok(sources)
+}
+
+/// Whether somebody sends something in: a pipe or a file, not a terminal and not /dev/null.
+fn is_piped(stdin: std::io::Stdin) -> bool {
+    use std::os::fd::AsFd;
+    use std::os::unix::fs::FileTypeExt;
+    let Ok(metadata) = stdin.as_fd().try_clone_to_owned().map(std::fs::File::from).and_then(|file| file.metadata())
+    else {
+        return false;
+    };
+    metadata.file_type().is_fifo() || metadata.is_file()
 }
 
 /// The target that was named; for a tree its own distribution, and the running kernel where nothing names another.
@@ -96,6 +110,7 @@ fn target(arguments: &Arguments, sources: &Sources) -> Result<Target, Failure> {
     }
     if sources.is_live && arguments.target.is_none() {
         target.memory = lab::world::memory_total().ok();
+        target.is_container = host::container::detect().is_some();
         target.congestion_controls = host::cc::available().ok().filter(|names| names.iter().any(|n| n == "bbr"));
     }
     Ok(target)

@@ -19,9 +19,11 @@ pub fn report(sources: &Sources, report: &Report, all: bool) -> String {
     let width = output::width();
     let colour = output::colour();
     let mut out = String::new();
+    let names = Names::of(sources);
     let serious = report.findings.iter().filter(|f| f.severity > Severity::Note).count();
-    if report.findings.len() > 3 {
-        out += &top(sources, report, width);
+    let top = if report.findings.len() > 3 { top(&names, report, width) } else { String::new() };
+    if !top.is_empty() {
+        out += &top;
         out.push('\n');
     }
     let mut drawer = Drawer::new(width, colour, sources.documents.len());
@@ -34,7 +36,12 @@ pub fn report(sources: &Sources, report: &Report, all: bool) -> String {
         if serious > in_full {
             let _ = writeln!(out, "… and {} more errors and warnings (--all)\n", serious - in_full);
         }
-        out += &notes(sources, &report.findings[serious..], width);
+        out += &notes(&names, &report.findings[serious..], width);
+    }
+    // What has scrolled away is not read: on a terminal that is too short for all of it the lines that matter end it too.
+    if !top.is_empty() && output::height().is_some_and(|height| out.lines().count() + 3 > height) {
+        out += &top;
+        out.push('\n');
     }
     out + &summary(sources, report)
 }
@@ -47,37 +54,70 @@ pub fn sentence(finding: &Finding) -> String {
     }
 }
 
-/// `line 3`, with the file where there are several: without the folders that all of them have in common.
-fn place(sources: &Sources, finding: &Finding) -> String {
-    let document = &sources.documents[finding.document];
-    let line = document.position(finding.span).line;
-    match sources.documents.len() {
-        1 => format!("line {line}"),
-        _ => format!("{}:{line}", short_name(sources, finding.document)),
-    }
+/// Text for people: without what disturbs a terminal, and with words that no human reads cut.
+pub fn readable(text: &str) -> String {
+    /// Keys, paths and lists of values are shorter.
+    const LONGEST_WORD: usize = 120;
+    const SHOWN: usize = 40;
+    let cut = |word: &str| match word.char_indices().nth(LONGEST_WORD) {
+        Some(_) => {
+            let mut short: String = word.chars().take(SHOWN).collect();
+            short.push('…');
+            // A quote that was opened is closed.
+            if word.starts_with('`') {
+                short.push('`');
+            }
+            short
+        }
+        None => word.to_owned(),
+    };
+    output::plain(text).split(' ').map(cut).collect::<Vec<_>>().join(" ")
 }
 
-fn short_name(sources: &Sources, index: usize) -> String {
-    let folder = |name: &str| name.rfind('/').map_or(0, |at| at + 1);
-    let first = &sources.documents[0].name;
-    let mut common = folder(first);
-    for document in &sources.documents {
-        while common > 0 && document.name.get(..common) != Some(&first[..common]) {
-            common = folder(&first[..common - 1]);
+/// Documents as they are named here: without the folders that all of them have in common.
+struct Names<'s> {
+    sources: &'s Sources,
+    common: usize,
+}
+
+impl<'s> Names<'s> {
+    fn of(sources: &'s Sources) -> Self {
+        let folder = |name: &str| name.rfind('/').map_or(0, |at| at + 1);
+        let first = sources.documents.first().map_or("", |document| &document.name);
+        let mut common = folder(first);
+        for document in &sources.documents {
+            while common > 0 && document.name.get(..common) != Some(&first[..common]) {
+                common = folder(&first[..common - 1]);
+            }
+        }
+        // A slash that all have in common tells that they are paths of the whole system.
+        Self { sources, common: if common <= 1 { 0 } else { common } }
+    }
+
+    fn short(&self, index: usize) -> String {
+        output::plain(&self.sources.documents[index].name[self.common..])
+    }
+
+    /// `line 3`, with the file where there are several.
+    fn place(&self, finding: &Finding) -> String {
+        let line = self.sources.documents[finding.document].position(finding.span).line;
+        match self.sources.documents.len() {
+            1 => format!("line {line}"),
+            _ => format!("{}:{line}", self.short(finding.document)),
         }
     }
-    // A slash that all have in common tells that they are paths of the whole system.
-    let common = if common <= 1 { 0 } else { common };
-    output::plain(&sources.documents[index].name[common..])
 }
 
 /// The three lines that matter most, one to a line of the file.
-fn top(sources: &Sources, report: &Report, width: usize) -> String {
+fn top(names: &Names<'_>, report: &Report, width: usize) -> String {
     let mut lines: Vec<(String, &Finding)> = Vec::new();
     for finding in &report.findings {
-        let place = place(sources, finding);
-        if lines.len() < 3 && lines.iter().all(|(other, _)| *other != place) {
+        let place = names.place(finding);
+        if lines.iter().all(|(other, _)| *other != place) {
             lines.push((place, finding));
+        }
+        if lines.len() == 3 {
+            break;
         }
     }
     let longest = lines.iter().map(|(place, _)| place.chars().count()).max().unwrap_or(0);
@@ -87,15 +127,16 @@ fn top(sources: &Sources, report: &Report, width: usize) -> String {
     });
     for (place, finding) in lines {
         let head = format!("  {place:longest$}  {:7}  ", finding.severity.name());
-        out += &wrap::hanging(&head, &output::plain(&sentence(finding)), width);
+        out += &wrap::hanging(&head, &readable(&sentence(finding)), width);
     }
     out
 }
 
-fn notes(sources: &Sources, notes: &[Finding], width: usize) -> String {
+fn notes(names: &Names<'_>, notes: &[Finding], width: usize) -> String {
     if notes.is_empty() {
         return String::new();
     }
+    let sources = names.sources;
     let mut out = String::from("Notes:\n");
     // In the order of the files: they are read along.
     let mut shown: Vec<&Finding> = notes.iter().collect();
@@ -105,12 +146,12 @@ fn notes(sources: &Sources, notes: &[Finding], width: usize) -> String {
     let mut document = None;
     for finding in shown.iter().take(MOST_NOTES) {
         if sources.documents.len() > 1 && document != Some(finding.document) {
-            let _ = writeln!(out, "  {}", short_name(sources, finding.document));
+            let _ = writeln!(out, "  {}", names.short(finding.document));
             document = Some(finding.document);
         }
         let head = format!("  {:longest$}  {}  ", line(finding), finding.rule.id);
         let help = finding.help.as_ref().map(|help| format!("; {help}")).unwrap_or_default();
-        out += &wrap::hanging(&head, &output::plain(&format!("{}{help}", sentence(finding))), width);
+        out += &wrap::hanging(&head, &readable(&format!("{}{help}", sentence(finding))), width);
     }
     if notes.len() > MOST_NOTES {
         let _ = writeln!(out, "  … and {} more (--all)", notes.len() - MOST_NOTES);
@@ -121,11 +162,15 @@ fn notes(sources: &Sources, notes: &[Finding], width: usize) -> String {
 
 fn summary(sources: &Sources, report: &Report) -> String {
     let counted = |n: usize, word: &str| format!("{n} {word}{}", if n == 1 { "" } else { "s" });
+    if sources.documents.is_empty() {
+        return String::from("Nothing was judged.\n");
+    }
     let files = counted(sources.documents.len(), "file");
-    let settings = counted(super::settings(&sources.documents), "setting");
-    let mut out = format!("{settings} in {files}: ");
+    let settings = super::settings(&sources.documents);
+    let of = if sources.is_live { " of this host" } else { "" };
+    let mut out = format!("{} in {files}{of}: ", counted(settings, "setting"));
     if report.findings.is_empty() {
-        out += "nothing to say against them";
+        out += if settings == 0 { "nothing to judge" } else { "nothing to say against them" };
     } else {
         let parts = [Severity::Error, Severity::Warning, Severity::Note].map(|s| (super::count(report, s), s.name()));
         let parts: Vec<_> = parts.into_iter().filter(|(n, _)| *n > 0).map(|(n, word)| counted(n, word)).collect();

@@ -1,46 +1,61 @@
 //! SARIF 2.1.0 (OASIS, 2020), as code scanning services read it.
 
+use serde::Serialize;
 use serde_json::{Value, json};
 use tuning::files::{Document, Span};
 use tuning::lint::{self, Finding, Report, Severity};
 
 use super::sources::Sources;
+use crate::exit::Failure;
+use crate::output::{self, Each};
 
-/// The whole log.
-pub fn document(sources: &Sources, report: &Report) -> String {
+/// Prints the whole log, results as they are made.
+pub fn print(sources: &Sources, report: &Report) -> Result<(), Failure> {
     let rules: Vec<_> = lint::all().collect();
     let index = |id: &str| rules.iter().position(|rule| rule.id == id);
-    let results: Vec<Value> = report.findings.iter().map(|f| result(sources, f, index(f.rule.id))).collect();
     let notifications: Vec<Value> = sources
         .unread
         .iter()
         .map(|unread| json!({"level": "error", "message": {"text": unread.to_string()}, "locations": [{"physicalLocation": {"artifactLocation": artifact(&unread.name)}}]}))
         .collect();
-    let log = json!({
-        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
-        "version": "2.1.0",
-        "runs": [{
-            "tool": {"driver": {
-                "name": "linerate lint",
-                "version": env!("CARGO_PKG_VERSION"),
-                "semanticVersion": env!("CARGO_PKG_VERSION"),
-                "informationUri": env!("CARGO_PKG_REPOSITORY"),
-                "rules": rules.iter().map(|rule| json!({
-                    "id": rule.id,
-                    "name": rule.name,
-                    "shortDescription": {"text": rule.summary},
-                    "fullDescription": {"text": rule.why},
-                    "defaultConfiguration": {"level": level(rule.severity)},
-                    "properties": {"tags": [rule.kind.title()]},
-                })).collect::<Vec<_>>(),
-            }},
-            "columnKind": "unicodeCodePoints",
-            "invocations": [{"executionSuccessful": sources.unread.is_empty(), "toolExecutionNotifications": notifications}],
-            "results": results,
-        }],
-    });
-    // Plain values always become text.
-    serde_json::to_string_pretty(&log).unwrap_or_default() + "\n"
+    let run = Run {
+        tool: json!({"driver": {
+            "name": "linerate lint",
+            "version": env!("CARGO_PKG_VERSION"),
+            "semanticVersion": env!("CARGO_PKG_VERSION"),
+            "informationUri": env!("CARGO_PKG_REPOSITORY"),
+            "rules": rules.iter().map(|rule| json!({
+                "id": rule.id,
+                "name": rule.name,
+                "shortDescription": {"text": rule.summary},
+                "fullDescription": {"text": rule.why},
+                "defaultConfiguration": {"level": level(rule.severity)},
+                "properties": {"tags": [rule.kind.title()]},
+            })).collect::<Vec<_>>(),
+        }}),
+        column_kind: "unicodeCodePoints",
+        invocations: json!([{"executionSuccessful": sources.unread.is_empty(), "toolExecutionNotifications": notifications}]),
+        results: Each(report.findings.iter(), |finding| result(sources, finding, index(finding.rule.id))),
+    };
+    let schema = "https://json.schemastore.org/sarif-2.1.0.json";
+    output::print_json(&Log { schema, version: "2.1.0", runs: [run] })
+}
+
+#[derive(Serialize)]
+struct Log<R> {
+    #[serde(rename = "$schema")]
+    schema: &'static str,
+    version: &'static str,
+    runs: [R; 1],
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Run<R> {
+    tool: Value,
+    column_kind: &'static str,
+    invocations: Value,
+    results: R,
 }
 
 fn level(severity: Severity) -> &'static str {

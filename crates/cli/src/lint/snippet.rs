@@ -9,6 +9,7 @@ use miette::{
 use tuning::files::{Document, Span};
 use tuning::lint::{Finding, Severity};
 
+use super::render::{readable, sentence};
 use super::sources::Sources;
 use crate::output;
 
@@ -47,7 +48,7 @@ impl Drawer {
         // Only lines that are shown are handed over: scanning a long file for each finding takes long.
         let excerpt = excerpt(document, &text, finding);
         let (start, length) = excerpt.place(one_line(document, finding.span));
-        let own = finding.fix.as_ref().map(|fix| output::plain(&fix.title));
+        let own = finding.fix.as_ref().map(|fix| readable(&fix.title));
         let mut labels = vec![LabeledSpan::new_primary_with_span(own, (start, length))];
         let mut elsewhere = Vec::new();
         for related in &finding.related {
@@ -64,7 +65,7 @@ impl Drawer {
             finding: finding.clone(),
             source: excerpt,
             labels,
-            help: (!help.is_empty()).then(|| output::plain(&help)),
+            help: (!help.is_empty()).then(|| readable(&help)),
         };
         let mut out = String::new();
         // Writing into a string does not fail.
@@ -73,6 +74,13 @@ impl Drawer {
         out
     }
 }
+
+/// More of a value than this is not underlined.
+const LONGEST_MARK: usize = 160;
+/// Of longer lines, as programs write them, only what is around the place is shown.
+const LONGEST_LINE: usize = 400;
+/// So many bytes around it.
+const AROUND: usize = 40;
 
 /// Some lines of a document. Whole lines are shown, and nothing around them.
 struct Excerpt {
@@ -87,7 +95,7 @@ impl Excerpt {
     /// A part of the document as a part of this, never empty.
     fn place(&self, span: Span) -> (usize, usize) {
         let start = floor(&self.text, span.start.saturating_sub(self.offset));
-        let end = ceil(&self.text, start + span.len().max(1));
+        let end = ceil(&self.text, start + span.len().clamp(1, LONGEST_MARK));
         (start, end - start)
     }
 
@@ -110,6 +118,12 @@ impl SourceCode for Excerpt {
         // Without context the place itself is asked for, for the head.
         let column = if before == 0 { self.text[start..from].chars().count() } else { 0 };
         let lines = self.text[start..end].matches('\n').count() + 1;
+        let (start, end) = match lines {
+            1 if end - start > LONGEST_LINE => {
+                (floor(&self.text, from.saturating_sub(AROUND).max(start)), ceil(&self.text, (to + AROUND).min(end)))
+            }
+            _ => (start, end),
+        };
         Ok(Box::new(MietteSpanContents::new_named(
             self.name.clone(),
             &self.text.as_bytes()[start..end],
@@ -182,7 +196,7 @@ impl fmt::Debug for Shown {
 
 impl fmt::Display for Shown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&output::plain(&super::render::sentence(&self.finding)))
+        f.write_str(&readable(&sentence(&self.finding)))
     }
 }
 

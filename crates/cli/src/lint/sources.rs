@@ -5,11 +5,15 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use tuning::effective::timeline::{self, Applier};
 use tuning::effective::{Dialect, Distribution, State, order, root};
 use tuning::files::{Document, Format};
+use tuning::lint::Later;
+use tuning::{Catalogue, Key};
 
 use super::disk::{self, Disk};
 use crate::exit::Failure;
+use crate::why::why;
 
 /// What was read.
 #[derive(Default)]
@@ -26,6 +30,8 @@ pub struct Sources {
     pub distribution: Option<Distribution>,
     /// Whether that system is this one.
     pub is_live: bool,
+    /// What others set behind the files.
+    pub later: Vec<Later>,
 }
 
 /// A file that could not be read.
@@ -44,11 +50,7 @@ impl fmt::Display for Unread {
 
 impl Sources {
     fn fail(&mut self, name: impl fmt::Display, error: &io::Error) {
-        let why = match error.raw_os_error() {
-            Some(_) => io::Error::from(error.kind()).to_string(),
-            None => error.to_string(),
-        };
-        self.unread.push(Unread { name: name.to_string(), why });
+        self.unread.push(Unread { name: name.to_string(), why: why(error) });
     }
 
     fn add(&mut self, name: &str, path: Option<PathBuf>, bytes: &[u8], format: Option<Format>) {
@@ -78,8 +80,24 @@ pub fn files(paths: &[PathBuf], format: Option<Format>) -> Sources {
 fn file(path: &Path, format: Option<Format>, sources: &mut Sources) {
     match disk::read(path) {
         Ok(bytes) => sources.add(&path.to_string_lossy(), Some(path.to_owned()), &bytes, format),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let hint = meant(&path.to_string_lossy()).unwrap_or_else(|| why(&error));
+            sources.unread.push(Unread { name: path.display().to_string(), why: hint });
+        }
         Err(error) => sources.fail(path.display(), &error),
     }
+}
+
+/// What to do where a key or a setting was given in place of a file.
+fn meant(text: &str) -> Option<String> {
+    let (key, value) = text.split_once('=').map_or((text, None), |(key, value)| (key, Some(value)));
+    let found = Catalogue::builtin().lookup(key.trim())?;
+    Some(match value {
+        Some(_) => format!("that is a setting, not a file; echo '{text}' | linerate lint -"),
+        None => {
+            format!("that is a key, not a file; `linerate knobs {0}`, or `linerate lint --effective {0}`", found.key)
+        }
+    })
 }
 
 /// The settings files of a folder, by name.
@@ -115,9 +133,17 @@ pub fn tree(top: &Path) -> Result<Sources, Failure> {
     list.extend(order::single(&root, "/etc/ufw/sysctl.conf"));
     let (modules, distribution) = super::facts_of(&root);
     let is_live = top == Path::new("/");
-    let mut sources = Sources { modules: Some(modules), distribution, is_live, ..Sources::default() };
+    let shown = |path: &str| top.join(path.trim_start_matches('/')).display().to_string();
+    let later = later(&root, shown);
+    let mut sources = Sources { modules: Some(modules), distribution, is_live, later, ..Sources::default() };
+    for mut profile in timeline::tuned_profiles(&root) {
+        let place = top.join(profile.name.trim_start_matches('/'));
+        profile.name = shown(&profile.name);
+        sources.documents.push(profile);
+        sources.paths.push(Some(place));
+    }
     for file in list {
-        let shown = top.join(file.path.trim_start_matches('/')).display().to_string();
+        let shown = shown(&file.path);
         match file.state {
             State::Read { target } => match tuning::effective::Root::read(&root, &target) {
                 Ok(bytes) => {
@@ -133,6 +159,22 @@ pub fn tree(top: &Path) -> Result<Sources, Failure> {
         }
     }
     Ok(sources)
+}
+
+/// What tuned has the last word in.
+fn later(root: &Disk, shown: impl Fn(&str) -> String) -> Vec<Later> {
+    let boot = timeline::boot(root, &[]);
+    let verdicts = boot.verdicts().into_iter();
+    let winners = verdicts.filter_map(|(key, verdict)| Some((key, verdict.winner?)));
+    let of_tuned = winners.filter(|(_, (step, _))| matches!(step.applier, Applier::Tuned | Applier::TunedAgain));
+    of_tuned
+        .filter_map(|(key, (step, write))| {
+            let (file, line) = step.files[write.file].place(write.span);
+            let key = Key::parse(key).ok()?.path().to_owned();
+            let value = write.value.split_whitespace().collect::<Vec<_>>().join(" ");
+            Some(Later { key, value, by: step.applier.name(), file: shown(&file), line })
+        })
+        .collect()
 }
 
 /// Whether one of the files is a link to `path`: then it is read already.

@@ -1,19 +1,14 @@
-//! Facts for a plan: of this host, read only, or out of a file.
+//! Facts for a plan: of this host, read only.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
-use host::{inventory, qdisc, sysctl};
+use host::{container, inventory, qdisc, sysctl};
 use tuning::Catalogue;
 use tuning::catalogue::{Access, Importance};
 use tuning::plan::{Facts, Interface, Presence, Softnet};
 use units::Bytes;
 
-use crate::exit::Failure;
-use crate::{document, output};
-
-/// Facts are some dozen kilobytes.
-const MOST_BYTES: u64 = 16 << 20;
+use crate::document;
 
 /// Modules that a plan may ask for, and a function each has.
 const MODULES: [(&str, &str); 4] = [
@@ -23,25 +18,47 @@ const MODULES: [(&str, &str); 4] = [
     ("sch_cake", "cake_enqueue"),
 ];
 
-/// Reads this host. What can't be read is left out.
-pub fn of_this_host() -> Facts {
+/// This key is host-wide on every kernel so far, and other namespaces don't have it.
+const OF_THE_HOST: &str = "net.core.netdev_max_backlog";
+
+/// How it is known that this is not the host itself; `None`: it is.
+pub fn not_the_host() -> Option<String> {
+    match container::detect() {
+        Some(container) => Some(format!("a {} container ({})", container.manager, container.evidence)),
+        None if sysctl::read(OF_THE_HOST).is_err() => {
+            Some(format!("another network namespace than the host's ({OF_THE_HOST} is not there)"))
+        }
+        None => None,
+    }
+}
+
+/// Which host this is, and nothing more: the rest takes a hundred times as long.
+pub fn identity() -> Facts {
     Facts {
         kernel: document::release(),
         memory_bytes: inventory::memory_bytes().unwrap_or(0),
         hostname: sysctl::read("kernel.hostname").unwrap_or_default(),
         machine: inventory::fingerprint(),
+        container: not_the_host().is_some(),
+        ..Facts::default()
+    }
+}
+
+/// Reads this host. What can't be read is left out.
+pub fn of_this_host() -> Facts {
+    Facts {
         page_bytes: inventory::page_bytes(),
         sysctls: sysctls(),
         modules: MODULES
             .iter()
-            .filter_map(|(module, function)| Some(((*module).to_owned(), presence(module, function)?)))
+            .zip(inventory::presence(MODULES))
+            .filter_map(|((module, _), there)| Some(((*module).to_owned(), presence(there?))))
             .collect(),
         interfaces: interfaces(),
         listening_ports: inventory::listening_ports(),
         neighbours: inventory::neighbours(),
         softnet: inventory::softnet().map(|(processed, dropped, squeezed)| Softnet { processed, dropped, squeezed }),
-        // This key is host-wide on every kernel so far, and other namespaces don't have it.
-        container: sysctl::read("net.core.netdev_max_backlog").is_err(),
+        ..identity()
     }
 }
 
@@ -56,12 +73,12 @@ fn sysctls() -> BTreeMap<String, String> {
     names.filter_map(|key| sysctl::read(&key).ok().map(|value| (key, value))).collect()
 }
 
-fn presence(module: &str, function: &str) -> Option<Presence> {
-    Some(match inventory::presence(module, function)? {
+fn presence(there: inventory::Presence) -> Presence {
+    match there {
         inventory::Presence::Present => Presence::Present,
         inventory::Presence::Loadable => Presence::Loadable,
         inventory::Presence::Absent => Presence::Absent,
-    })
+    }
 }
 
 fn interfaces() -> Option<Vec<Interface>> {
@@ -73,23 +90,6 @@ fn interfaces() -> Option<Vec<Interface>> {
         Some(Interface { name, qdisc: root.kind.clone(), leaves, configured: root.handle != 0, physical })
     });
     Some(devices.collect())
-}
-
-/// Facts out of a file: facts themselves, or a document that has them under `facts`.
-pub fn from_file(file: &Path) -> Result<Facts, Failure> {
-    let name = file.display();
-    let wrong = |why: String| Failure::usage(format_args!("{name}: {why}"));
-    let text = output::read_text(file, MOST_BYTES).map_err(|error| wrong(error.to_string()))?;
-    let value: serde_json::Value =
-        serde_json::from_str(&text).map_err(|error| wrong(format!("it is no JSON: {error}")))?;
-    let facts = value.get("facts").cloned().unwrap_or(value);
-    let mut facts: Facts = serde_json::from_value(facts).map_err(|error| {
-        wrong(format!("it holds no facts: {error}; `linerate plan … --print-facts` shows how they look"))
-    })?;
-    for value in facts.sysctls.values_mut() {
-        *value = sysctl::normalise(value);
-    }
-    Ok(facts)
 }
 
 /// The same host with other memory: `tcp_mem`, which the kernel sizes by memory, is no longer known then.

@@ -1,11 +1,11 @@
 //! A plan for people.
 
-use tuning::plan::{ChangeKind, Place, Plan, bdp};
+use tuning::plan::{ChangeKind, Facts, Place, Plan, bdp, not_known};
 
 use crate::wrap;
 
-/// The plan in at most `width` columns. `container`: what holds for the host can't be set here.
-pub fn render(plan: &Plan, container: bool, width: usize) -> String {
+/// The plan in at most `width` columns. `container`: how it is known that what holds for the host can't be set here.
+pub fn render(plan: &Plan, facts: &Facts, container: Option<&str>, width: usize) -> String {
     let width = width.min(110);
     let target = &plan.target;
     let mut out = format!(
@@ -18,7 +18,11 @@ pub fn render(plan: &Plan, container: bool, width: usize) -> String {
         plan.host.kernel,
         memory(plan.host.memory_bytes),
     );
+    if let Some(container) = container {
+        out += &wrap::hanging("Not the host: ", container, width);
+    }
     out += &match plan.changes.len() {
+        0 if !not_known(facts, target.role).is_empty() => "\nNothing to change in what is known.\n".to_owned(),
         0 => "\nNothing to change: what is there carries this.\n".to_owned(),
         1 => "\nOne change:\n".to_owned(),
         many => format!("\n{many} changes, in this order:\n"),
@@ -27,7 +31,7 @@ pub fn render(plan: &Plan, container: bool, width: usize) -> String {
         let sign = if change.kind == ChangeKind::Sysctl { " = " } else { ": " };
         out += &format!("\n{}. {}{sign}{}\n", number + 1, change.key, change.to);
         let here = match (change.place, container) {
-            (Place::Host, true) => "host-wide: it has to be set on the host, not in this container",
+            (Place::Host, Some(_)) => "host-wide: it has to be set on the host, not in this container",
             _ => "",
         };
         let from = if change.from.is_empty() { "empty" } else { &change.from };

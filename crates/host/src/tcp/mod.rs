@@ -1,6 +1,7 @@
 //! TCP sockets: what the kernel tells about one, and which congestion control it runs.
 
 mod congestion;
+pub mod diag;
 mod info;
 mod memory;
 mod sockets;
@@ -9,7 +10,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 
 use nix::errno::Errno;
-use units::Bytes;
+use units::{Bytes, Rate};
 
 pub use congestion::{CcInfo, SetCongestionControlError, cc_info, congestion_control, set_congestion_control};
 pub use info::{CaState, RawTcpInfo, TcpInfo};
@@ -30,6 +31,27 @@ pub fn set_notsent_lowat(socket: impl AsFd, limit: Bytes) -> io::Result<()> {
     let result = unsafe {
         let socket = socket.as_fd().as_raw_fd();
         libc::setsockopt(socket, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, (&raw const limit).cast(), length)
+    };
+    Ok(Errno::result(result).map(drop)?)
+}
+
+/// Limits how fast a socket sends, by pacing in the kernel (`SO_MAX_PACING_RATE`, socket(7)).
+///
+/// # Errors
+/// What setsockopt(2) says.
+pub fn set_max_pacing_rate(socket: impl AsFd, limit: Rate) -> io::Result<()> {
+    let bytes_per_second: u64 = limit.as_bps() / 8;
+    let length = size_of_val(&bytes_per_second) as libc::socklen_t;
+    // SAFETY: the pointer and length describe `bytes_per_second`, which lives through the call; the descriptor is open while borrowed.
+    let result = unsafe {
+        let socket = socket.as_fd().as_raw_fd();
+        libc::setsockopt(
+            socket,
+            libc::SOL_SOCKET,
+            libc::SO_MAX_PACING_RATE,
+            (&raw const bytes_per_second).cast(),
+            length,
+        )
     };
     Ok(Errno::result(result).map(drop)?)
 }

@@ -3,10 +3,14 @@
 //! Nothing here draws randomness of its own: resampling takes a seed, so that the same figures give the same interval everywhere.
 
 mod binomial;
+mod difference;
 mod interval;
+mod rank;
 
 pub use binomial::{binomial_range, is_plausible_count};
+pub use difference::{Difference, LEVEL, Method, Verdict, paired, unpaired};
 pub use interval::{Interval, median_interval};
+pub use rank::{RankTest, mann_whitney, signed_rank};
 
 /// The median: the middle value, or the mean of the two middle ones. `None` for no values, or where one is not a number.
 pub fn median(values: &[f64]) -> Option<f64> {

@@ -27,10 +27,10 @@ use units::{Bytes, Duration};
 
 use crate::probe;
 use half::{Half, Report, Shared, Tools};
-use payload::{Discard, Payload};
 use worker::{Times, Worker};
 
 pub use outcome::{FlowError, FlowOutcome, Progress, TcpSample, TrafficOutcome};
+pub(crate) use payload::{BLOCK, Discard, Payload};
 pub use plan::{End, FlowKind, FlowPlan, StopFlag, TrafficError, TrafficPlan};
 
 type Reports = Vec<(usize, End, Report)>;
@@ -250,10 +250,15 @@ fn outcome(flow: &FlowPlan, client: Report, server: Report) -> FlowOutcome {
 
 /// Raises the soft limit on open files as far as `flows` need it.
 fn allow_open_files(flows: usize) -> Result<(), TrafficError> {
-    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(|errno| step("read RLIMIT_NOFILE")(errno.into()))?;
     // Listening, connecting and accepted socket of each flow; epoll, pipes of sendfile, channels.
+    allow_files(3 * flows as u64 + 64)
+}
+
+/// Raises the soft limit on open files as far as `more` than there are now need it.
+pub(crate) fn allow_files(more: u64) -> Result<(), TrafficError> {
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(|errno| step("read RLIMIT_NOFILE")(errno.into()))?;
     let open = fs::read_dir("/proc/self/fd").map_or(64, Iterator::count) as u64;
-    match soft_limit(open + 3 * flows as u64 + 64, soft, hard)? {
+    match soft_limit(open + more, soft, hard)? {
         Some(raised) => {
             setrlimit(Resource::RLIMIT_NOFILE, raised, hard).map_err(|errno| step("raise RLIMIT_NOFILE")(errno.into()))
         }

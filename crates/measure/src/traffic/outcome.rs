@@ -103,7 +103,7 @@ pub struct TcpSample {
 }
 
 impl TcpSample {
-    pub(super) fn new(at: Instant, info: &TcpInfo) -> Self {
+    pub(crate) fn new(at: Instant, info: &TcpInfo) -> Self {
         let raw = info.raw();
         Self {
             at,

@@ -8,7 +8,7 @@ use nix::sys::sendfile::sendfile64;
 use socket2::Socket;
 
 /// The most one call hands to the kernel.
-const BLOCK: usize = 512 * 1024;
+pub(crate) const BLOCK: usize = 512 * 1024;
 /// The most one call discards.
 const DISCARD: usize = 4 * 1024 * 1024;
 
@@ -17,12 +17,12 @@ const DISCARD: usize = 4 * 1024 * 1024;
 /// sendfile(2) spares the copy into the socket. With a BDP of 125 MB queued, that copy would go through cold memory twice, here and
 /// in whoever reads the packets, and cost about a third of the sender's time at 10 Gbit/s.
 #[derive(Debug, Clone)]
-pub(super) struct Payload {
+pub(crate) struct Payload {
     file: Arc<OwnedFd>,
 }
 
 impl Payload {
-    pub(super) fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         let file = memfd_create(c"linerate-payload", MFdFlags::MFD_CLOEXEC)?;
         let mut file = std::fs::File::from(file);
         file.write_all(&vec![0x6c; BLOCK])?;
@@ -30,25 +30,26 @@ impl Payload {
     }
 
     /// Hands up to `most` bytes to a non-blocking socket; how many it took.
-    pub(super) fn send(&self, socket: &Socket, most: u64) -> io::Result<u64> {
+    pub(crate) fn send(&self, socket: &Socket, most: u64) -> io::Result<u64> {
         let count = usize::try_from(most).unwrap_or(usize::MAX).min(BLOCK);
         Ok(sendfile64(socket.as_fd(), self.file.as_fd(), Some(&mut 0), count)? as u64)
     }
 }
 
 /// Room for received data, which never arrives there.
-pub(super) struct Discard {
+#[derive(Debug)]
+pub(crate) struct Discard {
     nowhere: Vec<MaybeUninit<u8>>,
 }
 
 impl Discard {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         // Only the length counts; the memory is never touched, and so never becomes real.
         Self { nowhere: vec![MaybeUninit::uninit(); DISCARD] }
     }
 
     /// Takes up to `most` bytes out of a socket without copying them (`MSG_TRUNC`, tcp(7)); how many there were, 0 at the end.
-    pub(super) fn receive(&mut self, socket: &Socket, most: u64) -> io::Result<u64> {
+    pub(crate) fn receive(&mut self, socket: &Socket, most: u64) -> io::Result<u64> {
         let count = usize::try_from(most).unwrap_or(usize::MAX).min(DISCARD);
         Ok(socket.recv_with_flags(&mut self.nowhere[..count], libc::MSG_TRUNC | libc::MSG_DONTWAIT)? as u64)
     }

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::groups::groups;
 use crate::model::LabReport;
-use crate::terminal::partial_words;
+use crate::terminal::{partial_words, simulated_words};
 use crate::text;
 
 const PAGE: &str = include_str!("../../templates/lab.html");
@@ -128,7 +128,7 @@ impl Page {
             kernel: kernel_words(report),
             lede: lede(report),
             partial: partial_words(report),
-            warnings: report.warnings.clone(),
+            warnings: simulated_words(report).map(str::to_owned).into_iter().chain(report.warnings.clone()).collect(),
             sections: groups.iter().enumerate().map(|(i, group)| section::Section::of(report, group, i)).collect(),
             emulator: repeat::emulator_table(report),
             repeat: repeat::Repeat::of(report),

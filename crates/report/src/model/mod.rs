@@ -19,12 +19,15 @@ pub use summary::{DelayIntervals, DropIntervals, Interval, PercentileIntervals, 
 /// The value of `schema` in every file this version writes.
 pub const LAB_SCHEMA: &str = "linerate.lab/1";
 
+/// The value of `schema` in files of the simulator. The same keys as [`LAB_SCHEMA`].
+pub const SIM_SCHEMA: &str = "linerate.sim/1";
+
 /// Everything one `lab run` found out, and everything needed to repeat it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LabReport {
-    /// `linerate.lab/1`.
-    #[cfg_attr(test, schemars(extend("const" = LAB_SCHEMA)))]
+    /// `linerate.lab/1`; `linerate.sim/1` from the simulator.
+    #[cfg_attr(test, schemars(extend("enum" = [LAB_SCHEMA, SIM_SCHEMA])))]
     pub schema: String,
     /// Version of linerate.
     pub linerate_version: String,
@@ -34,6 +37,9 @@ pub struct LabReport {
     pub command_line: Vec<String>,
     /// When it started, RFC 3339.
     pub started_at: String,
+    /// Whether the results come from the simulator, and not from a kernel's TCP.
+    #[serde(default)]
+    pub simulated: bool,
     /// Whether it ended before every planned run was made.
     #[serde(default)]
     pub partial: bool,
@@ -61,6 +67,7 @@ impl LabReport {
             kernel,
             command_line,
             started_at: started_at.to_owned(),
+            simulated: false,
             partial: false,
             partial_reason: None,
             warnings: Vec::new(),
@@ -68,6 +75,14 @@ impl LabReport {
             results: Vec::new(),
             summary: Vec::new(),
         }
+    }
+
+    /// The same for results of the simulator.
+    #[must_use]
+    pub fn simulated(mut self) -> Self {
+        SIM_SCHEMA.clone_into(&mut self.schema);
+        self.simulated = true;
+        self
     }
 
     /// How many runs the scenarios ask for in all.

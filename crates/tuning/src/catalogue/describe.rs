@@ -96,7 +96,7 @@ pub fn facts(knob: &Knob) -> Vec<(&'static str, String)> {
     );
     add("holds for", by_version(knob.scope.iter().map(|s| (s.scope.in_words().to_owned(), s.since, None)).collect()));
     add("in", versions(knob));
-    add("change", knob.change.as_ref().map_or_else(String::new, |c| format!("{}: {}", c.when, c.to)));
+    add("change", change(knob));
     add("risk", knob.risk.clone().unwrap_or_default());
     add("ignored by", knob.ignored.iter().map(|i| i.when.as_str()).collect::<Vec<_>>().join("; "));
     if let Some(popular) = &knob.popular {
@@ -106,6 +106,17 @@ pub fn facts(knob: &Knob) -> Vec<(&'static str, String)> {
     }
     add("source", knob.source.clone());
     facts
+}
+
+/// When to change it and to what. Of a knob of the network nobody has to guess whether the answer is missing or "never".
+fn change(knob: &Knob) -> String {
+    match &knob.change {
+        Some(change) => format!("{}: {}", change.when, change.to),
+        None if knob.importance == Importance::Other || knob.access != Access::ReadWrite || knob.until.is_some() => {
+            String::new()
+        }
+        None => "no reason known that is common".to_owned(),
+    }
 }
 
 fn value(knob: &Knob) -> String {

@@ -8,7 +8,7 @@ use super::{Catalogue, Importance, Knob};
 const HEAD: &str = "\
 # The knobs
 
-What `linerate knobs NAME` prints, for every knob. Generated from `crates/tuning/data/` by
+What `linerate knobs NAME` prints, for every knob; shorter for those that are not the network's. Generated from `crates/tuning/data/` by
 `cargo run -p linerate-tuning --example reference`; a test checks that it is current.
 
 Facts hold for Linux 6.1 to 7.2 on 64-bit machines with pages of 4096 bytes. The accepted numbers and the scopes were found by trying on
@@ -32,7 +32,7 @@ pub fn reference(catalogue: &Catalogue) -> String {
     ] {
         let _ = writeln!(out, "## {title}\n\n| knob | value | what it does | default |\n| --- | --- | --- | --- |");
         for knob in of(importance) {
-            row(&mut out, knob);
+            row(&mut out, knob, importance);
         }
         out.push('\n');
     }
@@ -50,11 +50,18 @@ fn entry(out: &mut String, knob: &Knob) {
     out.push('\n');
 }
 
-fn row(out: &mut String, knob: &Knob) {
+fn row(out: &mut String, knob: &Knob, importance: Importance) {
     let mut what = knob.what.clone();
     let facts = facts(knob);
     for (heading, text) in &facts {
-        if matches!(*heading, "in" | "choices" | "change" | "risk" | "ignored by" | "in lists") {
+        // Without a common reason to change it, a row says so by saying nothing.
+        let is_told = match *heading {
+            "change" => knob.change.is_some(),
+            "accepts" | "holds for" | "source" => importance != Importance::Other,
+            "in" | "choices" | "risk" | "ignored by" | "in lists" => true,
+            _ => false,
+        };
+        if is_told {
             let _ = write!(what, " {}: {text}.", capital(heading));
         }
     }

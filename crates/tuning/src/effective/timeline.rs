@@ -128,6 +128,11 @@ pub fn sysctl_system(root: &(impl Root + ?Sized), universe: &[String], dialect: 
     Timeline { steps: vec![step(root, Applier::Procps, dialect, list, universe)] }
 }
 
+/// The active tuned profiles' files, as documents; included ones before those that include them.
+pub fn tuned_profiles(root: &(impl Root + ?Sized)) -> Vec<Document> {
+    tuned::active(root).into_iter().map(|profile| profile.document).collect()
+}
+
 /// Modules that are loaded before systemd-sysctl runs: `modules-load.d(5)`, and Debian's `/etc/modules`.
 pub fn modules_loaded_at_boot(root: &(impl Root + ?Sized)) -> BTreeSet<String> {
     let directories = [

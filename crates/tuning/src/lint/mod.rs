@@ -41,6 +41,23 @@ pub use target::{Target, TargetError};
 pub struct Surroundings {
     /// Modules that are loaded before sysctls are applied; `None`: not known.
     pub modules: Option<BTreeSet<String>>,
+    /// What is set at boot behind the settings files, by others than their appliers.
+    pub later: Vec<Later>,
+}
+
+/// A key whose last word at boot is not one of the documents that are read in the order of their names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Later {
+    /// The key, as [`crate::Key::path`] has it.
+    pub key: String,
+    /// The value that it ends up with.
+    pub value: String,
+    /// Who sets it: `tuned`.
+    pub by: &'static str,
+    /// The file in which that stands, named as the documents are.
+    pub file: String,
+    /// Its line there.
+    pub line: usize,
 }
 
 /// What [`lint`] found.

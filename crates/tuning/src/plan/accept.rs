@@ -9,12 +9,12 @@ const PORTS: &str = "net.ipv4.ip_local_port_range";
 const RESERVED: &str = "net.ipv4.ip_local_reserved_ports";
 
 /// The kernel's default since 5.4; less was lowered, or is an old kernel.
-const USUAL_LISTEN: u64 = 4_096;
+pub(crate) const USUAL_LISTEN: u64 = 4_096;
 /// A listener's queue is 16 bits in what `ss` shows and in older kernels.
 const MOST_LISTEN: u64 = 65_535;
 /// First port of the wider range: below are those that services like to have.
-const FIRST_PORT: u64 = 10_240;
-const LAST_PORT: u64 = 65_535;
+pub(crate) const FIRST_PORT: u64 = 10_240;
+pub(crate) const LAST_PORT: u64 = 65_535;
 
 pub(super) fn plan(draft: &mut Draft<'_>) {
     let role = draft.target.role;
@@ -124,7 +124,7 @@ fn ports(draft: &mut Draft<'_>) {
 }
 
 /// The ports of `8080,9000-9002`. What can't be read is left out.
-fn port_list(text: &str) -> Vec<u16> {
+pub(crate) fn port_list(text: &str) -> Vec<u16> {
     let one = |part: &str| -> Option<std::ops::RangeInclusive<u16>> {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         Some(first.trim().parse().ok()?..=last.trim().parse().ok()?)
@@ -133,7 +133,7 @@ fn port_list(text: &str) -> Vec<u16> {
 }
 
 /// Sorted ports as the kernel prints them: neighbours as a range.
-fn port_text(ports: &[u16]) -> String {
+pub(crate) fn port_text(ports: &[u16]) -> String {
     let mut parts: Vec<(u16, u16)> = Vec::new();
     for &port in ports {
         match parts.last_mut() {

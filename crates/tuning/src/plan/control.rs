@@ -1,6 +1,6 @@
 //! The congestion control, and what starts and stops a sender.
 
-use units::Rate;
+use units::{Duration, Rate};
 
 use super::Role;
 use super::draft::{Draft, Reasons};
@@ -12,7 +12,7 @@ const AFTER_IDLE: &str = "net.ipv4.tcp_slow_start_after_idle";
 const UNSENT: &str = "net.ipv4.tcp_notsent_lowat";
 
 /// From this on a path is a wide-area one, on which BBR was measured to help.
-const WIDE_MS: u64 = 10;
+pub(crate) const WIDE_MS: u64 = 10;
 /// One packet in so many is lost even on a good wide-area path.
 const GOOD_PATH: f64 = 1e-5;
 
@@ -28,8 +28,8 @@ pub(super) fn plan(draft: &mut Draft<'_>) {
 }
 
 /// CUBIC's mean rate where one packet in `1 / loss` is lost, by RFC 9438, 5.1: the larger of its own window and Reno's.
-fn cubic_rate(draft: &Draft<'_>, loss: f64) -> Rate {
-    let rtt = draft.target.rtt.as_secs_f64();
+pub(crate) fn cubic_rate(rtt: Duration, loss: f64) -> Rate {
+    let rtt = rtt.as_secs_f64();
     // (C (3 + b) / (4 (1 - b)))^(1/4) with C = 0.4 and b = 0.7.
     let cubic = 1.054 * rtt.powf(0.75) / loss.powf(0.75);
     let reno = (1.5 / loss).sqrt();
@@ -51,7 +51,7 @@ fn control(draft: &mut Draft<'_>) {
         );
         return;
     }
-    let reached = cubic_rate(draft, GOOD_PATH);
+    let reached = cubic_rate(rtt, GOOD_PATH);
     if reached >= draft.target.bandwidth {
         draft.keep(CONTROL, format!("even where one packet in 100,000 is lost, CUBIC reaches {reached} at {rtt}"));
         return;

@@ -101,7 +101,11 @@ impl<'f> Draft<'f> {
         change.map(|change| change.to.as_str()).or_else(|| self.facts.sysctl(key))
     }
 
-    pub fn finish(self, host: Host) -> Plan {
+    pub fn finish(mut self, host: Host) -> Plan {
+        let unknown = super::not_known(self.facts, self.target.role);
+        if !unknown.is_empty() {
+            self.notes.insert(0, format!("not known here, and so not planned for: {}", unknown.join(", ")));
+        }
         Plan {
             schema: PLAN_SCHEMA.to_owned(),
             host,

@@ -12,11 +12,11 @@ const NEIGHBOURS: [&str; 3] =
     ["net.ipv4.neigh.default.gc_thresh1", "net.ipv4.neigh.default.gc_thresh2", "net.ipv4.neigh.default.gc_thresh3"];
 
 /// Memory of one tracked connection, in bytes: `struct nf_conn` (256) and its extensions.
-const ENTRY: u64 = 320;
+pub(crate) const ENTRY: u64 = 320;
 /// Memory of one bucket: a pointer.
-const BUCKET: u64 = 8;
+pub(crate) const BUCKET: u64 = 8;
 /// What tracking may take of memory at most: one sixteenth.
-const SHARE: u64 = 16;
+pub(crate) const SHARE: u64 = 16;
 /// The largest power of two in the kernel's `int`.
 const LARGEST: u64 = 1 << 30;
 

@@ -10,7 +10,7 @@ use super::draft::{Draft, Reasons};
 const KEY: &str = "net.ipv4.tcp_mem";
 
 /// What the kernel would have chosen, in pages: from all memory, a little more than from the free memory it looks at.
-pub(super) fn kernels_own(memory_bytes: u64, page_bytes: u64) -> [u64; 3] {
+pub(crate) fn kernels_own(memory_bytes: u64, page_bytes: u64) -> [u64; 3] {
     let limit = (memory_bytes / page_bytes.max(1) / 16).max(128);
     let low = limit / 4 * 3;
     [low, limit, low * 2]

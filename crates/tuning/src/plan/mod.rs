@@ -6,21 +6,23 @@
 //! Two rules hold for every change, and tests hold them: a size that is there is never lowered, and the plan of a host that
 //! has followed its plan is empty.
 
-mod accept;
-mod control;
+pub(crate) mod accept;
+pub(crate) mod control;
 mod draft;
 mod export;
 mod facts;
-mod forward;
-mod memory;
+pub(crate) mod forward;
+pub(crate) mod memory;
 mod queue;
-mod window;
+mod unknown;
+pub(crate) mod window;
 
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, Rate};
 
 pub use export::Format;
 pub use facts::{Facts, Interface, Presence, Softnet};
+pub use unknown::not_known;
 pub use window::window_share;
 
 use crate::kernel::KernelVersion;
@@ -153,6 +155,8 @@ pub enum ChangeKind {
     Sysctl,
     /// The queue discipline of a device that is up: `key` is `DEVICE root` or `DEVICE leaves`.
     Qdisc,
+    /// The size of a network card's ring: `key` is `DEVICE rx` or `DEVICE tx`.
+    Ring,
 }
 
 /// Where a change has to be made.

@@ -74,7 +74,7 @@ fn discipline(draft: &mut Draft<'_>) {
                 let names = wish.kinds.join(" or ");
                 let absent = wish.kinds.iter().all(|kind| draft.facts.has(&format!("sch_{kind}")) == Some(false));
                 let why =
-                    if absent { "and this kernel has none" } else { "but it isn't known whether this kernel has it" };
+                    if absent { "but this kernel has none" } else { "but it isn't known whether this kernel has it" };
                 draft.keep(DEFAULT, format!("{names} would be better here, {why}"));
             }
         }

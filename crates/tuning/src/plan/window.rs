@@ -9,18 +9,18 @@ use crate::kernel::KernelVersion;
 const RECEIVE: &str = "net.ipv4.tcp_rmem";
 const SEND: &str = "net.ipv4.tcp_wmem";
 /// Bytes of data in a segment of an Ethernet path with timestamps.
-pub(super) const SEGMENT: u64 = 1448;
+pub(crate) const SEGMENT: u64 = 1448;
 /// What the kernel counts for such a segment when it sizes the send buffer (`tcp_sndbuf_expand`, net/ipv4/tcp_input.c): the packet's
 /// memory rounded up to a power of two, and its descriptor.
-const SEGMENT_MEMORY: u64 = 2304;
+pub(crate) const SEGMENT_MEMORY: u64 = 2304;
 /// The largest window TCP can announce: 65535 x 2^14 (RFC 7323).
-const LARGEST_WINDOW: u64 = 65_535 << 14;
+pub(crate) const LARGEST_WINDOW: u64 = 65_535 << 14;
 /// The kernel keeps buffer sizes in an `int`, and the largest whole number of MiB in it is this.
-const LARGEST_BUFFER: u64 = (i32::MAX as u64 >> 20) << 20;
+pub(crate) const LARGEST_BUFFER: u64 = (i32::MAX as u64 >> 20) << 20;
 /// What a connection may take at most of what all together may.
-const SHARE_OF_ALL: u64 = 4;
+pub(crate) const SHARE_OF_ALL: u64 = 4;
 /// The kernel's own size at the start of a receive buffer.
-const USUAL_START: u64 = 131_072;
+pub(crate) const USUAL_START: u64 = 131_072;
 
 /// Which share of the receive buffer a kernel offers as window, as numerator and denominator.
 ///
@@ -40,7 +40,7 @@ pub fn window_share(kernel: KernelVersion, facts: &Facts) -> (u64, u64) {
 }
 
 /// `value * up / down`, rounded up to a whole MiB. Saturates.
-fn scaled(value: u64, up: u64, down: u64) -> u64 {
+pub(crate) fn scaled(value: u64, up: u64, down: u64) -> u64 {
     const MIB: u128 = 1 << 20;
     let bytes = (u128::from(value) * u128::from(up)).div_ceil(u128::from(down.max(1)));
     u64::try_from(bytes.div_ceil(MIB).saturating_mul(MIB)).unwrap_or(u64::MAX)
@@ -108,7 +108,7 @@ fn receive(draft: &mut Draft<'_>) {
     } else {
         there[1]
     };
-    let enough = format!("its third value covers the {} that this path needs", Bytes::new(need));
+    let enough = enough(need, there[2], bound);
     let risk = worst_case(draft, to.max(there[2]));
     let effect = "one connection can receive at the path's rate";
     let reasons = Reasons { why, effect, risk };
@@ -131,10 +131,18 @@ fn send(draft: &mut Draft<'_>) {
         Bytes::new(need),
     );
     capped(draft, SEND, need, to.max(there[2]), bound, &mut why, (SEGMENT, SEGMENT_MEMORY));
-    let enough = format!("its third value covers the {} that this path needs", Bytes::new(need));
+    let enough = enough(need, there[2], bound);
     let risk = worst_case(draft, to.max(there[2]));
     let effect = "one connection can send at the path's rate";
     draft.raise(SEND, &[there[0], there[1], to], Reasons { why, effect, risk }, &enough);
+}
+
+/// Why a size that is there stays.
+fn enough(need: u64, there: u64, bound: &str) -> String {
+    if there >= need {
+        return format!("its third value covers the {} that this path needs", Bytes::new(need));
+    }
+    format!("this path needs {}, and {} is {bound} or more already", Bytes::new(need), Bytes::new(there))
 }
 
 /// Says what a connection reaches where its buffer is bounded.

@@ -1,7 +1,5 @@
 //! `linerate cc enable`.
 
-use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use bbr3::{Kernel, Knobs};
@@ -13,6 +11,7 @@ use crate::cc::document::Outcome;
 use crate::cc::knobs::KnobArguments;
 use crate::cc::situation::failure;
 use crate::exit::{Exit, Failure};
+use crate::installed;
 
 /// Arguments of `cc enable`.
 #[derive(clap::Args)]
@@ -121,9 +120,7 @@ fn executable(arguments: &Enable, files: &Files) -> Result<PathBuf, Failure> {
             PathBuf::from(there)
         }
     };
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/_.+-".contains(&byte);
-    let text = exec.to_str().filter(|text| text.starts_with('/') && text.bytes().all(plain));
-    let Some(text) = text else {
+    let Some(text) = installed::for_unit(&exec) else {
         return Err(Failure::usage(format_args!(
             "{} can't stand in a systemd unit: the path has to be absolute, of letters, digits, /, _, ., + and -",
             exec.display()
@@ -133,7 +130,7 @@ fn executable(arguments: &Enable, files: &Files) -> Result<PathBuf, Failure> {
     if !file.is_file() {
         return Err(Failure::usage(format_args!("no file {}", file.display())));
     }
-    if running && let Some(weak) = writable_by_others(&exec) {
+    if running && let Some(weak) = installed::writable_by_others(&exec) {
         return Err(Failure::refused(format_args!(
             "{} can be changed by others than root, and would run as root at boot: install linerate first \
              (sudo install -m 755 {text} {}) and enable it from there",
@@ -142,14 +139,6 @@ fn executable(arguments: &Enable, files: &Files) -> Result<PathBuf, Failure> {
         )));
     }
     Ok(exec)
-}
-
-/// The first of a file and the folders above it that someone other than root may change.
-fn writable_by_others(file: &Path) -> Option<PathBuf> {
-    let real = fs::canonicalize(file).ok()?;
-    real.ancestors()
-        .find(|path| fs::metadata(path).is_ok_and(|found| found.uid() != 0 || found.mode() & 0o022 != 0))
-        .map(Path::to_owned)
 }
 
 /// The unit. Its order: systemd itself mounts /sys/fs/bpf before any unit; the file system of the program is there
@@ -189,14 +178,5 @@ mod tests {
     fn percent_signs_are_doubled_for_systemd() {
         let text = unit("bbr3", Path::new("/usr/bin/linerate"), &["--loss-thresh".into(), "5%".into()]);
         assert!(text.contains("ExecStart=/usr/bin/linerate cc load --name bbr3 --loss-thresh 5%%\n"), "{text}");
-    }
-
-    #[test]
-    fn a_program_that_others_may_change_is_found_out() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("linerate");
-        fs::write(&file, "").unwrap();
-        assert!(writable_by_others(&file).is_some(), "everybody may write to the folder of temporary files");
-        assert_eq!(writable_by_others(Path::new("/usr/bin/env")), None);
     }
 }

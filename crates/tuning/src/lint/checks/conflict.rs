@@ -24,8 +24,11 @@ pub(super) fn check(run: &mut Run<'_>) {
             let at_boot = !matches!(item.setting.means, Means::Container);
             if tunes && is_first && at_boot && !run.sets(item.group, sibling) {
                 let message = format!("raises the {what} buffers that programs may ask for, and not the other direction");
-                run.say_about(&ONE_SIDED, index, item, item.setting.span, message)
-                    .help(format!("add {sibling} = {}", item.normal_value()));
+                let help = match item.number() {
+                    Some(number) => format!("add {sibling} = {number}"),
+                    None => format!("set {sibling} too"),
+                };
+                run.say_about(&ONE_SIDED, index, item, item.setting.span, message).help(help);
             }
         }
         "net.netfilter.nf_conntrack_max" | "net.nf_conntrack_max" => {

@@ -1,7 +1,10 @@
 //! Settings that change nothing.
 
+use std::collections::HashMap;
+
 use crate::catalogue::Scope;
 use crate::files::{Document, Format, Means, Span};
+use crate::lint::Later;
 use crate::lint::finding::{Edit, Fix};
 use crate::lint::item::Item;
 use crate::lint::rule::Severity;
@@ -179,6 +182,34 @@ pub(super) fn duplicates(run: &mut Run<'_>) {
         }
     }
     run.items = items;
+}
+
+/// Lines that another program overrules at boot, behind the files: tuned's profile, or tuned with the files themselves.
+pub(super) fn later(run: &mut Run<'_>) {
+    let later: HashMap<&str, &Later> = run.surroundings.later.iter().map(|later| (later.key.as_str(), later)).collect();
+    if later.is_empty() {
+        return;
+    }
+    run.each_in_force(|run, index, item| {
+        let Some(found) = &item.found else { return };
+        let Some(last) = later.get(found.key.path()) else { return };
+        let document = &run.documents[item.document];
+        let place = document.position(item.setting.span).line;
+        let is_itself = document.name == last.file && place == last.line;
+        if is_itself || item.setting.means != Means::File || item.normal_value() == last.value {
+            return;
+        }
+        let message = format!(
+            "at boot {} sets it to {} behind this and wins: {}:{}",
+            last.by,
+            shown(&last.value),
+            last.file,
+            last.line
+        );
+        run.mark_as_lost(index);
+        run.say_about(&OVERRIDDEN, index, item, item.setting.span, message)
+            .help("`linerate lint --effective` shows who sets what, in which order");
+    });
 }
 
 fn shown(value: &str) -> String {

@@ -18,6 +18,7 @@ pub(super) fn all(run: &mut Run<'_>) {
     names::check(run);
     values::check(run);
     effect::duplicates(run);
+    effect::later(run);
     memory::check(run);
     danger::check(run);
     conflict::check(run);

@@ -129,7 +129,8 @@ fn defect_of(run: &mut Run<'_>, index: usize, defect: &Defect) {
             }
         }
         DefectKind::Binary => {
-            run.say_at(&UNREADABLE, index, defect.span, "this is no text; nothing of it was judged");
+            run.say_at(&UNREADABLE, index, defect.span, "this is no text; nothing of it was judged")
+                .help("is it the right file? UTF-16 without a byte order mark has to be saved as UTF-8 first");
         }
         DefectKind::Yaml(what) => {
             run.say_at(&BROKEN, index, defect.span, format!("the YAML can't be read from here on: {what}"))
@@ -199,6 +200,7 @@ fn value_as_written(run: &mut Run<'_>, index: usize, item: &Item<'_>) {
     let comment = raw.find(" #").or_else(|| raw.find("\t#")).or_else(|| raw.find('#').filter(|_| is_numeric(item)));
     let Some(at) = comment.filter(|_| !setting.is_dynamic) else { return };
     let behind = raw[at..].trim();
+    let blanks = raw[at..].len() - raw[at..].trim_start().len();
     let is_text = !is_numeric(item);
     let message = if is_text {
         format!("`{behind}` becomes a part of the value: the kernel looks for a name that holds it (ENOENT)")
@@ -210,7 +212,7 @@ fn value_as_written(run: &mut Run<'_>, index: usize, item: &Item<'_>) {
     let indent = &text[line.start..setting.span.start.max(line.start)];
     let indent = if indent.trim().is_empty() { indent } else { "" };
     let moved = format!("{behind}\n{indent}{}", text[setting.span.start..span.start].to_owned() + raw[..at].trim());
-    let finding = run.say_about(&INLINE_COMMENT, index, item, span.tail(at), message);
+    let finding = run.say_about(&INLINE_COMMENT, index, item, span.tail(at + blanks), message);
     finding.severity(if is_text { Severity::Error } else { Severity::Warning });
     finding.help("a comment has a line of its own").replace("put the comment on its own line", setting.span, moved);
 }

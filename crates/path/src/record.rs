@@ -1,7 +1,11 @@
-//! What happened at the bottleneck, over time: kept in time buckets, so that a long run stays small.
+//! What happened at the bottleneck, over time: kept in time buckets, so that a long run stays small. A driver's [`Sink`](crate::Sink) passes on
+//! what it is told.
 
-use path::{Backlog, Delivery, DropCause, Ecn, FlowId, Packet};
+use alloc::vec::Vec;
+
 use units::{Bytes, Duration, Instant};
+
+use crate::{Backlog, Delivery, DropCause, Ecn, FlowId, Packet};
 
 /// One bucket of a [`Record`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -48,6 +52,10 @@ pub struct Record {
     pub flow_drops: Vec<[u64; 4]>,
     probe: Option<FlowId>,
     log: Option<PacketLog>,
+    /// The bucket of the last event, and the times within it: most events need no division.
+    current: usize,
+    current_from: u64,
+    current_to: u64,
 }
 
 fn index(cause: DropCause) -> usize {
@@ -72,6 +80,9 @@ impl Record {
             flow_drops: Vec::new(),
             probe,
             log: log.then(PacketLog::default),
+            current: 0,
+            current_from: 0,
+            current_to: 0,
         }
     }
 
@@ -91,27 +102,37 @@ impl Record {
     }
 
     fn at(&mut self, at: Instant) -> &mut Bucket {
-        let index = ((at.as_nanos() / self.bucket.as_nanos()) as usize).min(MOST_BUCKETS - 1);
-        if index >= self.buckets.len() {
-            self.buckets.resize(index + 1, Bucket::default());
+        let at = at.as_nanos();
+        if at < self.current_from || at >= self.current_to {
+            let length = self.bucket.as_nanos().max(1);
+            let number = at / length;
+            self.current = (number as usize).min(MOST_BUCKETS - 1);
+            self.current_from = number * length;
+            self.current_to = self.current_from.saturating_add(length);
+            if self.current >= self.buckets.len() {
+                self.buckets.resize(self.current + 1, Bucket::default());
+            }
         }
-        &mut self.buckets[index]
+        &mut self.buckets[self.current]
     }
 
-    pub(crate) fn offered<T>(&mut self, at: Instant, packet: &Packet<T>) {
+    /// For [`Link::offer`](crate::Link::offer).
+    pub fn offered<T>(&mut self, at: Instant, packet: &Packet<T>) {
         if let Some(log) = &mut self.log {
             log.offered.push((at, packet.size, packet.flow, packet.hash, packet.ecn));
         }
     }
 
-    pub(crate) fn delivered<T>(&mut self, delivery: &Delivery<T>) {
+    /// For [`Sink::deliver`](crate::Sink::deliver).
+    pub fn delivered<T>(&mut self, delivery: &Delivery<T>) {
         self.at(delivery.due).delivered_bytes += delivery.packet.size.as_u64();
         if let Some(log) = &mut self.log {
             log.delivered.push((delivery.number, delivery.due));
         }
     }
 
-    pub(crate) fn dropped<T>(&mut self, at: Instant, packet: &Packet<T>, number: u64, cause: DropCause) {
+    /// For [`Sink::dropped`](crate::Sink::dropped).
+    pub fn dropped<T>(&mut self, at: Instant, packet: &Packet<T>, number: u64, cause: DropCause) {
         self.at(at).drops[index(cause)] += 1;
         let flow = usize::from(packet.flow.0);
         if flow >= self.flow_drops.len() {
@@ -123,7 +144,8 @@ impl Record {
         }
     }
 
-    pub(crate) fn queued(&mut self, at: Instant, backlog: Backlog) {
+    /// For [`Sink::queued`](crate::Sink::queued).
+    pub fn queued(&mut self, at: Instant, backlog: Backlog) {
         let bucket = self.at(at);
         let bytes = backlog.bytes.as_u64();
         bucket.queue_max_bytes = bucket.queue_max_bytes.max(bytes);
@@ -131,13 +153,15 @@ impl Record {
         bucket.queue_seen += 1;
     }
 
-    pub(crate) fn dequeued<T>(&mut self, at: Instant, packet: &Packet<T>, sojourn: Duration) {
+    /// For [`Sink::dequeued`](crate::Sink::dequeued).
+    pub fn dequeued<T>(&mut self, at: Instant, packet: &Packet<T>, sojourn: Duration) {
         if self.probe == Some(packet.flow) {
             self.probe_sojourns.push((at, sojourn));
         }
     }
 
-    pub(crate) fn marked<T>(&mut self, at: Instant, _packet: &Packet<T>) {
+    /// For [`Sink::marked`](crate::Sink::marked).
+    pub fn marked<T>(&mut self, at: Instant, _packet: &Packet<T>) {
         self.at(at).marks += 1;
     }
 }

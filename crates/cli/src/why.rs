@@ -1,0 +1,3 @@
+//! Why the system refused a file.
+
+pub use host::why::why;

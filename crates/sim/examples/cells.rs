@@ -12,14 +12,16 @@ fn main() {
         repeats: word(2, "5").parse().ok(),
         ..Overrides::default()
     };
-    let scenario = Scenario::builtin(&word(0, "transcontinental")).and_then(|s| s.with_overrides(overrides)).expect("a scenario");
+    let scenario =
+        Scenario::builtin(&word(0, "transcontinental")).and_then(|s| s.with_overrides(overrides)).expect("a scenario");
     let mut lines: Vec<(String, Vec<f64>)> = Vec::new();
     for cell in scenario.cells().expect("cells") {
         let outcome = run_cell(&scenario, &cell, &Options::default(), &mut |_, _| true).expect("a run");
         let flow = &outcome.flows[0];
         let end = flow.completed.unwrap_or(outcome.ended);
         let begin = flow.established.unwrap_or(outcome.warmup).max(outcome.warmup);
-        let goodput = Rate::from_transfer(flow.received.saturating_sub(outcome.received_at_warmup[0]), end.since(begin));
+        let goodput =
+            Rate::from_transfer(flow.received.saturating_sub(outcome.received_at_warmup[0]), end.since(begin));
         let counters = flow.counters;
         let part = |time: units::Duration| 100.0 * time.as_secs_f64() / counters.busy.as_secs_f64().max(1e-9);
         if std::env::var_os("DETAILS").is_some() {

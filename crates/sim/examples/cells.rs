@@ -1,6 +1,7 @@
-//! Goodput of every cell of a scenario over several seeds: `cargo run --release -p linerate-sim --example cells -- SCENARIO CONTROL,… SEEDS`.
+//! Goodput of every cell of a scenario (built in, or a file) over several seeds:
+//! `cargo run --release -p linerate-sim --example cells -- SCENARIO [CONTROL,…|= [SEEDS]]`; `=`: the scenario's own profiles.
 
-use scenario::{Overrides, Scenario};
+use scenario::{NoFiles, Overrides, Scenario};
 use sim::{Options, run_cell};
 use units::Rate;
 
@@ -8,12 +9,19 @@ fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let word = |place: usize, default: &str| words.get(place).cloned().unwrap_or_else(|| default.to_owned());
     let overrides = Overrides {
-        congestion_controls: words.get(1).map(|list| list.split(',').map(str::to_owned).collect()),
+        congestion_controls: words
+            .get(1)
+            .filter(|word| *word != "=")
+            .map(|list| list.split(',').map(str::to_owned).collect()),
         repeats: word(2, "5").parse().ok(),
         ..Overrides::default()
     };
-    let scenario =
-        Scenario::builtin(&word(0, "transcontinental")).and_then(|s| s.with_overrides(overrides)).expect("a scenario");
+    let name = word(0, "transcontinental");
+    let scenario = match std::fs::read_to_string(&name) {
+        Ok(text) => Scenario::parse(&text, &name, &NoFiles),
+        Err(_) => Scenario::builtin(&name),
+    };
+    let scenario = scenario.and_then(|s| s.with_overrides(overrides)).expect("a scenario");
     let mut lines: Vec<(String, Vec<f64>)> = Vec::new();
     for cell in scenario.cells().expect("cells") {
         let outcome = run_cell(&scenario, &cell, &Options::default(), &mut |_, _| true).expect("a run");

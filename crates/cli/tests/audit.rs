@@ -196,7 +196,11 @@ fn observed(flow: &Flow) -> Value {
         scope.spawn(|| {
             let data = [0; 65_536];
             let mut sender = &client;
-            while !stop.load(Ordering::Relaxed) && sender.write_all(&data).is_ok() {}
+            while !stop.load(Ordering::Relaxed) {
+                if sender.write_all(&data).is_err() {
+                    break;
+                }
+            }
         });
         // The flow is in the state that is meant, whatever else the machine has to do.
         let deadline = Instant::now() + Duration::from_secs(30);

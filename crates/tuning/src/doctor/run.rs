@@ -257,14 +257,14 @@ pub(super) fn elsewhere(evidence: &Evidence<'_>) -> Answer {
         }
     }
     let many = evidence.runs.iter().find(|run| run.streams > 1);
-    if let (Some(one), Some(many)) = (many.and_then(|many| of(evidence, many.sent)), many) {
-        if many.goodput_bps as f64 > one.goodput_bps as f64 * 1.3 {
-            answer.shows(format!(
-                "{} connections carry {:.1} times what one does: the path has room, and what holds one connection is at its ends",
-                many.streams,
-                many.goodput_bps as f64 / one.goodput_bps.max(1) as f64
-            ));
-        }
+    if let (Some(one), Some(many)) = (many.and_then(|many| of(evidence, many.sent)), many)
+        && many.goodput_bps as f64 > one.goodput_bps as f64 * 1.3
+    {
+        answer.shows(format!(
+            "{} connections carry {:.1} times what one does: the path has room, and what holds one connection is at its ends",
+            many.streams,
+            many.goodput_bps as f64 / one.goodput_bps.max(1) as f64
+        ));
     }
     if answer.verdict == Verdict::No && evidence.runs.iter().all(|run| run.bottleneck_bps.is_none()) {
         answer.shows("no queue built up: the runs did not reach the path's limit");

@@ -183,11 +183,35 @@ fn damaged_journals_are_refused_with_the_line_and_can_be_salvaged() {
     // One line is gone: everything but that is put back.
     fs::write(&path, &edited).unwrap();
     let all = load(&machine);
-    assert!(transaction::roll_back(&mut machine, &all[0], true, "x").unwrap().is_complete());
+    let undone = transaction::roll_back(&mut machine, &all[0], true, "x").unwrap();
+    assert!(undone.unreadable.as_ref().is_some_and(|which| which.starts_with("line")), "{:?}", undone.unreadable);
+    assert!(!undone.is_complete() && undone.failures().next().is_none());
     let after = machine.picture(root);
     let differs: Vec<_> = before.keys().filter(|key| after.get(*key) != before.get(*key)).collect();
     assert_eq!(differs, ["proc/sys/net/ipv4/tcp_rmem"]);
     assert!(root.join("var/lib/linerate/0001.journal.damaged").exists(), "what was damaged is kept aside");
+}
+
+#[test]
+fn an_empty_journal_and_one_that_is_gone_leave_files_that_are_named_and_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let mut machine = Machine::new(root);
+    apply(&mut machine, root, &plan());
+    let path = root.join("var/lib/linerate/0001.journal");
+    fs::write(&path, "").unwrap();
+    let all = load(&machine);
+    let undone = transaction::roll_back(&mut machine, &all[0], true, "x").unwrap();
+    assert!(!undone.is_complete() && undone.remains.contains(&transaction::DROP_IN.to_owned()), "{undone:?}");
+    let is_found = |machine: &Machine| {
+        verify(machine, root).iter().any(|found| found.what == transaction::DROP_IN && found.why.contains("no journal"))
+    };
+    assert!(is_found(&machine));
+    let removed = transaction::remove_orphans(&mut machine).unwrap();
+    assert!(removed.contains(&transaction::DROP_IN.to_owned()) && !is_found(&machine));
+    assert!(!root.join("etc/sysctl.d/99-zz-linerate.conf").exists());
+    transaction::uninstall_files(&mut machine).unwrap();
+    assert!(root.join("var/lib/linerate/0001.journal.damaged").exists(), "not everything in it was undone");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tuning::journal::Step;
-use tuning::transaction::{Transaction, World, standing};
+use tuning::transaction::{self, Transaction, World, standing};
 
 use super::{Place, load, render};
 use crate::exit::{Exit, Failure};
@@ -62,7 +62,11 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
             }
         }
     }
-    if transactions.is_empty() {
+    let orphans = transaction::orphans(&live, &load(&live)?);
+    if !orphans.is_empty() {
+        text +=
+            &format!("No journal tells of {}, which linerate has written: `linerate verify`.\n", orphans.join(", "));
+    } else if transactions.is_empty() {
         text += "Nothing was ever applied here.\n";
     }
     output::print(&output::plain(&text))?;

@@ -69,19 +69,23 @@ fn lock(live: &mut Live, command: &str) -> Result<Lock, Failure> {
         apply_live::lock::LockError::Held(_) => Failure::refused(error),
         apply_live::lock::LockError::Io(_) => Failure::failed(error),
     })?;
-    transaction::close_other_boots(live).map_err(Failure::failed)?;
+    transaction::close_other_boots(live).map_err(store_failure)?;
     Ok(lock)
 }
 
 /// All journals.
 fn load(live: &Live) -> Result<Vec<Transaction>, Failure> {
-    transaction::load(live).map_err(|error| match error {
+    transaction::load(live).map_err(store_failure)
+}
+
+fn store_failure(error: transaction::StoreError) -> Failure {
+    match error {
         transaction::StoreError::Untrusted { .. } => Failure::refused(error),
         transaction::StoreError::Io { ref source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
             Failure::refused("only root may read the journals: run it with sudo")
         }
         transaction::StoreError::Io { .. } => Failure::failed(error),
-    })
+    }
 }
 
 /// What `verify` finds, and whether a transaction is in force; `None` where the journals can't be read.

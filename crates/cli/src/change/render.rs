@@ -128,6 +128,8 @@ pub fn undone_json(undone: &Undone) -> Value {
     json!({
         "transaction": undone.id,
         "complete": undone.is_complete(),
+        "unreadable": undone.unreadable,
+        "remains": undone.remains,
         "steps": undone.fates.iter().map(step).collect::<Vec<_>>(),
         "journal_error": undone.journal,
     })

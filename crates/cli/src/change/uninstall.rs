@@ -1,6 +1,6 @@
 //! `linerate uninstall`.
 
-use std::io::{BufRead, IsTerminal};
+use std::io::{BufRead, IsTerminal, Write};
 
 use tuning::transaction::{self, Undone};
 
@@ -39,14 +39,42 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let lock = lock(&mut live, "uninstall")?;
     let transactions = load(&live)?;
     let open = rollback::open(&live, &transactions);
-    let undone = rollback::undo(&mut live, &open, arguments.salvage)?;
-    if undone.iter().all(|one| one.is_complete()) {
-        transaction::uninstall_files(&mut live).map_err(Failure::failed)?;
+    let (mut undone, refusal) = rollback::undo(&mut live, &open, arguments.salvage);
+    let complete = refusal.is_none() && undone.iter().all(Undone::is_complete);
+    let orphans = if refusal.is_none() {
+        transaction::remove_orphans(&mut live).map_err(Failure::failed)
+    } else {
+        Ok(Vec::new())
+    };
+    if let Ok(orphans) = &orphans {
+        undone.iter_mut().for_each(|one| one.remains.retain(|path| !orphans.contains(path)));
     }
+    let removed = if complete && orphans.is_ok() {
+        transaction::uninstall_files(&mut live).map_err(Failure::failed)
+    } else {
+        Ok(())
+    };
     drop(lock);
-    let exit = rollback::finish(&arguments.place, "uninstall", &undone)?;
-    if !arguments.place.json && undone.iter().all(Undone::is_complete) {
-        output::print("The journals are removed: nothing of linerate's transactions is left.\n")?;
+    let exit = match &refusal {
+        Some(_) if undone.is_empty() => Exit::Done,
+        _ => rollback::finish(&arguments.place, "uninstall", &undone)?,
+    };
+    if let Some(refusal) = refusal {
+        return Err(refusal);
+    }
+    let orphans = orphans?;
+    removed?;
+    if !orphans.is_empty() {
+        let what = format!(
+            "Removed, with no journal to tell what was there before: {}. What they have set holds until the next restart.\n",
+            orphans.join(", ")
+        );
+        // In a document nobody looks for it.
+        let _ = write!(std::io::stderr(), "linerate: {what}");
+        return Ok(if exit == Exit::Done { Exit::Found } else { exit });
+    }
+    if !arguments.place.json && complete {
+        let _ = output::print("The journals are removed: nothing of linerate's transactions is left.\n");
     }
     Ok(exit)
 }

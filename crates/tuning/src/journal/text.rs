@@ -101,6 +101,28 @@ impl Journal {
         journal
     }
 
+    /// What keeps the steps that [`salvage`](Self::salvage) finds from being all of them; `None`: the list is whole.
+    pub fn unreadable(bytes: &[u8]) -> Option<String> {
+        let lines: Vec<_> = bytes.split_inclusive(|byte| *byte == b'\n').map(record).collect();
+        let named = lines.iter().flatten().filter(|(_, record)| matches!(record, Record::Step { .. })).count();
+        let all = lines.iter().flatten().find_map(|(_, record)| match record {
+            Record::Ready { steps } => Some(*steps),
+            _ => None,
+        });
+        if all == Some(named) {
+            return None;
+        }
+        let bad: Vec<String> =
+            lines.iter().enumerate().filter(|(_, line)| line.is_none()).map(|(at, _)| (at + 1).to_string()).collect();
+        let missing = all.map_or("an unknown number".to_owned(), |all| all.saturating_sub(named).to_string());
+        Some(match bad.as_slice() {
+            [] => format!("steps that are not in it ({missing})"),
+            [one] => format!("line {one}"),
+            [first, second] => format!("lines {first} and {second}"),
+            [first, .., last] => format!("{} lines, from {first} to {last}", bad.len()),
+        })
+    }
+
     fn empty() -> Self {
         Self {
             begin: Begin::default(),

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use super::store::{Standing, Transaction, standing};
+use super::world::{Found, World};
 use crate::Catalogue;
 use crate::plan::{Change, Plan};
 
@@ -22,6 +24,29 @@ pub(super) const MARK: &str = "# Written by `linerate apply`; `linerate rollback
 /// Whether a text begins as linerate's own files do.
 pub(super) fn is_own(text: &str) -> bool {
     text.lines().next() == Some(MARK)
+}
+
+/// Files of linerate's that are there, by their first line, and the link to its unit.
+pub(super) fn files<W: World>(world: &W) -> Vec<String> {
+    let is_ours = |path: &&str| match world.look(path) {
+        Ok(Found::File { bytes, .. }) => str::from_utf8(&bytes).is_ok_and(is_own),
+        Ok(Found::Link(target)) => *path == WANTED && target.ends_with(BOOT_UNIT),
+        _ => false,
+    };
+    [DROP_IN, MODULES, WANTED, UNIT].into_iter().filter(is_ours).map(str::to_owned).collect()
+}
+
+/// Those of them of which no journal that is in force tells. A damaged journal may be the one that does.
+pub fn orphans<W: World>(world: &W, transactions: &[Transaction]) -> Vec<String> {
+    let boot_id = world.boot_id();
+    let open = || transactions.iter().filter(|one| standing(one, &boot_id) != Standing::Closed);
+    if open().any(|one| one.journal.is_err()) {
+        return Vec::new();
+    }
+    let named = |path: &String| {
+        open().filter_map(|one| one.journal.as_ref().ok()).any(|j| j.steps.iter().any(|(step, _)| step.what() == path))
+    };
+    files(world).into_iter().filter(|path| !named(path)).collect()
 }
 
 fn comment(text: &str) -> String {

@@ -2,6 +2,7 @@
 
 use super::act::{self, Circumstances, Fate, StepError};
 use super::file;
+use super::own;
 use super::store::{self, Pen, STATE, Standing, StoreError, Transaction, standing};
 use super::world::{Found, World};
 use crate::journal::{Begin, Damage, Journal, Left, Record, Step};
@@ -65,6 +66,10 @@ pub struct Undone {
     pub fates: Vec<(Step, Fate)>,
     /// Why the journal could not be closed, though everything is undone.
     pub journal: Option<String>,
+    /// What could not be read of a damaged journal, so that steps of which nothing is known may still be in force.
+    pub unreadable: Option<String>,
+    /// Files of linerate's that are still there then.
+    pub remains: Vec<String>,
 }
 
 impl Undone {
@@ -86,7 +91,7 @@ impl Undone {
 
     /// Whether everything is as it was, or somebody else's.
     pub fn is_complete(&self) -> bool {
-        self.failures().next().is_none()
+        self.failures().next().is_none() && self.unreadable.is_none()
     }
 }
 
@@ -202,11 +207,11 @@ fn undo_after_failure<W: World>(world: &mut W, id: u32, pen: Pen, cause: &str) -
     match read {
         Some(transaction) => match &transaction.journal {
             Ok(journal) => undo_all(world, Pen::resume(&transaction), journal, &format!("failed: {cause}")),
-            Err(_) => Undone { id, fates: Vec::new(), journal: Some("the journal can't be read".into()) },
+            Err(_) => Undone { id, journal: Some("the journal can't be read".into()), ..Undone::default() },
         },
         None => {
             drop(pen);
-            Undone { id, fates: Vec::new(), journal: Some("the journal can't be read".into()) }
+            Undone { id, journal: Some("the journal can't be read".into()), ..Undone::default() }
         }
     }
 }
@@ -267,13 +272,19 @@ pub fn roll_back<W: World>(
         Err(damage) if !salvage => Err(damage.clone()),
         Err(_) => {
             let journal = Journal::salvage(&transaction.bytes);
-            let live = journal.begin.boot_id == world.boot_id() || journal.kept;
-            let mut undone = Undone { id: transaction.id, ..Undone::default() };
+            // Of which boot it is may be among what can't be read.
+            let boot = &journal.begin.boot_id;
+            let live = boot.is_empty() || *boot == world.boot_id() || journal.kept;
+            let unreadable = Journal::unreadable(&transaction.bytes);
+            let mut undone = Undone { id: transaction.id, unreadable, ..Undone::default() };
             for (step, _) in journal.steps.iter().rev() {
                 let fate = act::undo(world, None, step, Circumstances { live, in_flight: false });
                 undone.fates.push((step.clone(), fate));
             }
-            if undone.is_complete() {
+            if undone.unreadable.is_some() {
+                undone.remains = own::files(world);
+            }
+            if undone.failures().next().is_none() {
                 // Kept for whoever wants to know what was in it, under a name that no command reads.
                 let aside = format!("{}.damaged", transaction.path);
                 undone.journal = world.rename(&transaction.path, &aside).err().map(|error| error.to_string());
@@ -314,17 +325,39 @@ pub fn forget<W: World>(world: &mut W, id: u32) -> Result<(), StoreError> {
     }
 }
 
-/// Removes the journals and the state directory. The caller has rolled everything back; the lock's file is the caller's.
+/// Removes files of linerate's of which no journal tells; their names.
+///
+/// # Errors
+/// [`StoreError`].
+pub fn remove_orphans<W: World>(world: &mut W) -> Result<Vec<String>, StoreError> {
+    let all = store::load(world)?;
+    let orphans = own::orphans(world, &all);
+    for path in &orphans {
+        file::remove(world, path).map_err(store::io("remove", path))?;
+    }
+    if orphans.iter().any(|path| path == own::UNIT) {
+        let _ = world.reload_units();
+    }
+    Ok(orphans)
+}
+
+/// Removes the journals and the state directory. The caller has rolled everything back; the lock's file is the caller's. Journals that
+/// were damaged and set aside stay, and so does then the directory.
 ///
 /// # Errors
 /// [`StoreError`].
 pub fn uninstall_files<W: World>(world: &mut W) -> Result<(), StoreError> {
+    let damaged =
+        world.list(STATE).map_err(store::io("read", STATE))?.iter().any(|name| name.ends_with(".journal.damaged"));
     for name in world.list(STATE).map_err(store::io("read", STATE))? {
-        let own = [".journal", ".journal.linerate", ".journal.damaged"].iter().any(|end| name.ends_with(end));
+        let own = [".journal", ".journal.linerate"].iter().any(|end| name.ends_with(end));
         if own || name == "lock" {
             let path = format!("{STATE}/{name}");
             file::remove(world, &path).map_err(store::io("remove", &path))?;
         }
+    }
+    if damaged {
+        return Ok(());
     }
     world.remove_folder(STATE).map_err(store::io("remove", STATE))
 }

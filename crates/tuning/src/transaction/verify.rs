@@ -144,6 +144,16 @@ pub fn verify<W: World, R: Root + ?Sized>(world: &W, root: &R, transactions: &[T
         }
     }
     findings.extend(files);
+    for path in own::orphans(world, transactions) {
+        findings.push(Finding {
+            kind: "file",
+            what: path,
+            found: "written by linerate".to_owned(),
+            wanted: "not there".to_owned(),
+            why: "no journal tells of it, so what it sets can't be put back; `linerate uninstall` removes the file"
+                .to_owned(),
+        });
+    }
     devices(world, &wanted, &mut findings);
     findings
 }

@@ -126,7 +126,7 @@ mod rate;
 mod reno;
 mod round;
 
-pub use ack::{Ack, Lost, RateSample};
+pub use ack::{Ack, Flight, Lost, RateSample};
 pub use bbr1::Bbr1;
 pub use bbr3::Bbr3;
 pub use connection::{Connection, Recovery};

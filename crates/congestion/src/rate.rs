@@ -130,7 +130,13 @@ impl RateSampler {
     pub fn on_lost_together(&mut self, stamp: &PacketStamp, packets: u32) -> Lost {
         let lost_before = self.lost.saturating_sub(stamp.lost).min(u64::from(u32::MAX)) as u32;
         self.lost = self.lost.saturating_add(packets.into());
-        Lost { packets, tx_in_flight: Some(stamp.tx_in_flight), lost_before, is_app_limited: stamp.is_app_limited }
+        Lost {
+            packets,
+            tx_in_flight: Some(stamp.tx_in_flight),
+            lost_before,
+            is_app_limited: stamp.is_app_limited,
+            crossing: None,
+        }
     }
 
     /// An ACK has been processed. Returns what its newest packet tells; `None` where it delivered nothing. An interval below `min_rtt` is

@@ -112,7 +112,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     }
 }
 
-fn patience(confirm: Option<Duration>) -> Result<Option<u64>, Failure> {
+pub(super) fn patience(confirm: Option<Duration>) -> Result<Option<u64>, Failure> {
     let range = Duration::from_secs(1)..=Duration::from_secs(3600);
     match confirm {
         Some(time) if !range.contains(&time) => {
@@ -173,7 +173,7 @@ fn prepare(
 }
 
 /// This program with what a guard needs; a number is appended.
-fn guard_command(root: &Path) -> Result<Vec<std::ffi::OsString>, Failure> {
+pub(super) fn guard_command(root: &Path) -> Result<Vec<std::ffi::OsString>, Failure> {
     let program = std::env::current_exe();
     let program = program.map_err(|error| Failure::failed(format_args!("find the own program: {error}")))?;
     let root = std::path::absolute(root).map_err(Failure::failed)?;
@@ -279,7 +279,7 @@ fn fail(arguments: &Arguments, failed: Failed) -> Result<Exit, Failure> {
 }
 
 /// FNV-1a of the plan's changes: tells one plan from another.
-fn fingerprint(plan: &Plan) -> String {
+pub(super) fn fingerprint(plan: &Plan) -> String {
     let text = serde_json::to_string(&plan.changes).unwrap_or_default();
     let hash = text
         .bytes()
@@ -287,6 +287,6 @@ fn fingerprint(plan: &Plan) -> String {
     format!("{hash:016x}")
 }
 
-fn purpose(plan: &Plan) -> String {
+pub(super) fn purpose(plan: &Plan) -> String {
     format!("{} x {}, role {}", plan.target.bandwidth, plan.target.rtt, plan.target.role.name())
 }

@@ -47,7 +47,7 @@ pub struct Refusal {
 }
 
 /// Disciplines without classes, which every role's plan is made of.
-const KINDS: [&str; 7] = ["fq", "fq_codel", "cake", "sfq", "pie", "fq_pie", "pfifo_fast"];
+const KINDS: [&str; 8] = ["fq", "fq_codel", "cake", "sfq", "pie", "fq_pie", "pfifo_fast", "pfifo"];
 /// What kernels and distributions put there by themselves.
 const DEFAULTS: [&str; 3] = ["pfifo_fast", "fq_codel", "fq"];
 

@@ -12,7 +12,8 @@
 //! | kind of loss | see [`LossKind`] |
 //!
 //! How losses come about shows in what goes with them. Where a *queue overflows*, RTTs just before losses are among the highest there are. A
-//! *policer* drops what exceeds its rate, without a queue: in windows in which more was sent, more was lost, one for one. *Random*
+//! *policer* drops what exceeds its tokens, without a queue: losses come when as much has arrived beyond its rate as its bucket is deep, or, where
+//! that is always so, of what is sent more nearly all is lost. *Random*
 //! losses care for neither; they are counted like Poisson's, the variance of their number being about its mean, and in *bursts* the variance is many
 //! times the mean.
 
@@ -82,6 +83,9 @@ pub struct Evidence {
     pub rtt_before_loss: Option<f64>,
     /// Segments lost for each segment more that was sent in a window; `None`: windows do not differ enough.
     pub lost_per_excess: Option<f64>,
+    /// Of all losses, the share that came when more had just arrived than in nine tenths of the time, for the token rate that explains
+    /// most of them. `None`: too few.
+    pub empty_bucket: Option<f64>,
     /// Variance over mean of the losses in a window, what the load explains left out; `None`: too few.
     pub dispersion: Option<f64>,
     /// Share of the time in which a window of the sender or the receiver held the sender back.
@@ -101,10 +105,16 @@ const LEAST_EVENTS: usize = 5;
 const QUEUE_SHARE: f64 = 0.1;
 /// ...and by so much: less is noise of the ends.
 const QUEUE_LEAST: Duration = Duration::from_micros(500);
+/// Windows this near to the highest rates count as being there...
+const NEAR_TOP: f64 = 0.1;
+/// ...and this share of all of them makes a ceiling.
+const PLATEAU: f64 = 0.2;
 /// From this effect on, RTTs before losses are taken for higher.
 const BEFORE_LOSS: f64 = 0.35;
 /// From this slope on, what exceeds a rate is taken for dropped.
 const EXCESS: f64 = 0.5;
+/// From this share on, losses are taken to come from an empty bucket.
+const EMPTY_BUCKET: f64 = 0.7;
 /// From this dispersion on, losses are taken for bursts.
 const BURSTY: f64 = 4.0;
 /// A sender that is held back by a window for more than this share does not fill the path.
@@ -129,7 +139,7 @@ pub fn estimate(streams: &[&[TcpSample]], header: Bytes) -> Option<PathEstimate>
     let lost = all.total(|point| point.lost);
     let loss = if sent > 0.0 { lost / sent } else { 0.0 };
     let loss_kind = judge(lost, &evidence);
-    let filled = evidence.queue_seen || matches!(loss_kind, LossKind::Policed | LossKind::QueueOverflow);
+    let filled = loss_kind == LossKind::Policed || is_plateau(&windows, &rates, min_rtt);
     Some(PathEstimate {
         bottleneck,
         at_least: !filled || evidence.window_limited > WINDOW_LIMITED,
@@ -153,7 +163,7 @@ fn judge(lost: f64, evidence: &Evidence) -> LossKind {
     if full_queue {
         return LossKind::QueueOverflow;
     }
-    if evidence.lost_per_excess.is_some_and(|slope| slope >= EXCESS) {
+    if is_policed(evidence) {
         return LossKind::Policed;
     }
     match evidence.dispersion {
@@ -161,6 +171,26 @@ fn judge(lost: f64, evidence: &Evidence) -> LossKind {
         Some(_) => LossKind::Random,
         None => LossKind::Unclear,
     }
+}
+
+/// Whether the highest rates are a ceiling that a queue stands before: a good share of windows is near it, and RTTs are raised in most of them.
+fn is_plateau(windows: &[Window], rates: &[f64], min_rtt: Option<Duration>) -> bool {
+    let (Some(top), Some(least)) = (percentile(rates, 90.0), min_rtt) else { return false };
+    let near: Vec<&Window> =
+        windows.iter().zip(rates).filter(|(_, rate)| (**rate / top - 1.0).abs() <= NEAR_TOP).map(|(w, _)| w).collect();
+    let raised = near.iter().filter(|window| window.srtt.is_some_and(|rtt| rtt >= least + raised_by(least))).count();
+    near.len() as f64 >= PLATEAU * windows.len() as f64 && raised * 2 > near.len()
+}
+
+/// What a queue raises the RTT by at least.
+fn raised_by(min_rtt: Duration) -> Duration {
+    QUEUE_LEAST.max(Duration::from_nanos((min_rtt.as_nanos() as f64 * QUEUE_SHARE) as u64))
+}
+
+/// Losses where a bucket of tokens must be empty; where that is always so, losses that grow with what is sent.
+fn is_policed(evidence: &Evidence) -> bool {
+    evidence.empty_bucket.is_some_and(|share| share >= EMPTY_BUCKET)
+        || (!evidence.queue_seen && evidence.lost_per_excess.is_some_and(|slope| slope >= EXCESS))
 }
 
 /// Long enough that what is counted is not the timing of acknowledgements.
@@ -190,6 +220,8 @@ struct Window {
     seconds: f64,
     delivered: f64,
     lost: f64,
+    /// The highest in it, of the first stream.
+    srtt: Option<Duration>,
 }
 
 impl Joined {
@@ -244,6 +276,7 @@ impl Joined {
             current.seconds += point.seconds;
             current.delivered += point.delivered;
             current.lost += point.lost;
+            current.srtt = current.srtt.max(point.srtt);
             if current.seconds >= length.as_secs_f64() {
                 windows.push(current);
                 current = Window::default();
@@ -286,14 +319,14 @@ fn gather(
     streams: &[&[TcpSample]],
 ) -> Evidence {
     let least = min_rtt.unwrap_or(Duration::ZERO);
-    let needed = QUEUE_LEAST.max(Duration::from_nanos((least.as_nanos() as f64 * QUEUE_SHARE) as u64));
     let (before, other) = all.rtts_by_loss(least);
     let enough = !before.is_empty() && other.len() >= LEAST_EVENTS;
     Evidence {
         loss_events: all.points.iter().filter(|point| point.lost > 0.0).count(),
-        queue_seen: queueing_delay.is_some_and(|delay| delay >= needed),
+        queue_seen: queueing_delay.is_some_and(|delay| delay >= raised_by(least)),
         rtt_before_loss: if enough { mann_whitney(&other, &before, 0.95).map(|test| test.effect) } else { None },
         lost_per_excess: lost_per_excess(windows),
+        empty_bucket: empty_bucket(all),
         dispersion: dispersion(windows),
         window_limited: window_limited(streams),
     }
@@ -312,6 +345,47 @@ fn lost_per_excess(windows: &[Window]) -> Option<f64> {
     // Windows that differ by less than 2 % on average have nothing to say.
     let enough = busy.len() >= 8 && (spread / busy.len() as f64).sqrt() >= 0.02 * sent;
     enough.then(|| together / spread)
+}
+
+/// How far losses are explained by a bucket of tokens that is empty: the highest share over the token rates that are possible.
+///
+/// For a token rate, what was taken out of the bucket and not yet put back is a running sum of arrivals less the rate, never below zero. A
+/// policer drops when that is as high as the bucket is deep, whatever that is. A loss shows up to an RTT after its packet, and the
+/// bucket fills meanwhile, so that the highest sum of the RTT before counts.
+fn empty_bucket(all: &Joined) -> Option<f64> {
+    let events: Vec<usize> = (0..all.points.len()).filter(|index| all.points[*index].lost > 0.0).collect();
+    let (first, last) = (*events.first()?, *events.last()?);
+    let seconds = all.points[last].at.since(all.points[first].at).as_secs_f64();
+    if events.len() < LEAST_EVENTS || seconds <= 0.0 {
+        return None;
+    }
+    let arrived: f64 = all.points[first + 1..=last].iter().map(|point| point.delivered).sum();
+    let lost: f64 = events.iter().map(|index| all.points[*index].lost).sum();
+    let share_at = |rate: f64| {
+        let mut level = 0.0f64;
+        let levels: Vec<f64> = all
+            .points
+            .iter()
+            .map(|point| {
+                level = (level + point.delivered - rate * point.seconds).max(0.0);
+                level
+            })
+            .collect();
+        let high = percentile(&levels, 90.0).unwrap_or(0.0);
+        if high <= 0.0 {
+            return 0.0;
+        }
+        let explained = events.iter().filter(|index| {
+            let point = &all.points[**index];
+            let since =
+                Instant::from_nanos(point.at.as_nanos().saturating_sub(point.srtt.map_or(0, Duration::as_nanos)));
+            let recent =
+                levels[..=**index].iter().zip(&all.points[..=**index]).rev().take_while(|(_, p)| p.at >= since);
+            recent.map(|(level, _)| *level).fold(0.0, f64::max) >= high
+        });
+        explained.map(|index| all.points[*index].lost).sum::<f64>() / lost
+    };
+    (0..=10).map(|step| share_at(arrived / seconds * (1.0 + 0.05 * f64::from(step)))).reduce(f64::max)
 }
 
 /// Variance of the losses of a window over their mean, where each segment is lost with the same probability.

@@ -7,7 +7,8 @@ use measure::iperf::wire::Direction;
 use measure::stats::percentile;
 use measure::traffic::TcpSample;
 use report::bench::{
-    BenchReport, BenchRun, CpuReport, DirectionReport, LimitedBy, PathEstimate, ResponsivenessReport, StreamReport,
+    BenchReport, BenchRun, CpuReport, DirectionReport, LimitedBy, LossEvidence, PathEstimate, ResponsivenessReport,
+    StreamReport,
 };
 use report::{MAX_POINTS, Percentiles, Series};
 use serde_json::Value;
@@ -91,7 +92,9 @@ fn invalid_reason(plan: &ClientPlan, outcome: &TestOutcome, directions: &[Direct
         let ran = |stream: &&StreamOutcome| stream.congestion_control.as_ref().is_some_and(|ran| ran != wanted);
         if let Some(other) = outcome.streams.iter().find(ran) {
             let ran = other.congestion_control.as_deref().unwrap_or_default();
-            return Some(format!("the data was sent with congestion control `{ran}`, not `{wanted}`"));
+            return Some(format!(
+                "the data was sent with congestion control `{ran}`, not `{wanted}`: does a route fix it (`ip route show`, congctl)?"
+            ));
         }
     }
     let nothing = directions.iter().find(|direction| direction.bytes == Some(0) || direction.goodput_bps.is_none());
@@ -141,7 +144,7 @@ fn direction(outcome: &TestOutcome, forward: bool) -> DirectionReport {
         retransmitted_segments: outcome.retransmitted(forward),
         retransmitted_share: retransmitted_share(&streams, outcome.counting_from),
         limited_by: limited_by(&streams, outcome.counting_from),
-        path: path(&streams),
+        path: path(&streams, outcome.counting_from),
         goodput_series_bps: goodput_series(&streams, start),
         srtt_series_ms: of_first(|sample| sample.srtt.map(Duration::as_millis_f64)),
         cwnd_series_segments: of_first(|sample| Some(sample.cwnd_segments.into())),
@@ -154,10 +157,10 @@ fn direction(outcome: &TestOutcome, forward: bool) -> DirectionReport {
 }
 
 /// What the senders' samples say; `None` where the sender is an iperf3 server.
-fn path(streams: &[&StreamOutcome]) -> Option<PathEstimate> {
+fn path(streams: &[&StreamOutcome], from: Instant) -> Option<PathEstimate> {
     // IP and TCP with time stamps.
     let header = if streams.first()?.remote.is_some_and(|remote| remote.is_ipv6()) { 72 } else { 52 };
-    let samples: Vec<&[TcpSample]> = streams.iter().map(|stream| stream.samples.as_slice()).collect();
+    let samples: Vec<&[TcpSample]> = streams.iter().map(|stream| stream.counted_samples(from)).collect();
     let found = estimate::estimate(&samples, Bytes::new(header))?;
     Some(PathEstimate {
         bottleneck_bps: found.bottleneck.map(Rate::as_bps),
@@ -168,6 +171,14 @@ fn path(streams: &[&StreamOutcome]) -> Option<PathEstimate> {
         loss_kind: found.loss_kind.name().to_owned(),
         loss: Some(found.loss),
         because: because(&found),
+        evidence: LossEvidence {
+            loss_events: found.evidence.loss_events as u64,
+            queue_seen: found.evidence.queue_seen,
+            rtt_before_loss: found.evidence.rtt_before_loss,
+            lost_per_excess: found.evidence.lost_per_excess,
+            empty_bucket: found.evidence.empty_bucket,
+            dispersion: found.evidence.dispersion,
+        },
     })
 }
 
@@ -181,12 +192,15 @@ fn because(found: &estimate::PathEstimate) -> String {
         LossKind::QueueOverflow => {
             format!("RTTs are higher just before losses{}", with(": effect ", evidence.rtt_before_loss))
         }
-        LossKind::Policed => {
-            format!(
+        LossKind::Policed => match evidence.empty_bucket {
+            Some(share) if share >= 0.5 => {
+                format!("{:.0}% of the losses came when a bucket of tokens would have been empty", share * 100.0)
+            }
+            _ => format!(
                 "Without a queue, what is sent beyond a rate is lost{}",
                 with(": segments lost per segment more ", evidence.lost_per_excess)
-            )
-        }
+            ),
+        },
         LossKind::Bursty => format!(
             "Losses follow neither the queue nor the rate, and come together{}",
             with(": variance over mean ", evidence.dispersion)

@@ -40,7 +40,7 @@ pub struct Place {
 pub struct Trials {
     live: Live,
     place: Place,
-    container: bool,
+    container: Option<String>,
     made: Vec<Made>,
     /// Whether the state directory is this trial's, to be taken away with it.
     fresh: bool,
@@ -59,11 +59,11 @@ fn name(change: &Change) -> (ChangeKind, String) {
 }
 
 impl Trials {
-    /// Takes the lock and looks whether this host may be changed at all. `container`: what the facts say.
+    /// Takes the lock and looks whether this host may be changed at all.
     ///
     /// # Errors
     /// Without root, while another linerate is at work, and where something stands against it as with `apply`.
-    pub fn begin(place: &Place, container: bool) -> Result<Self, Failure> {
+    pub fn begin(place: &Place) -> Result<Self, Failure> {
         if !nix::unistd::geteuid().is_root() {
             return Err(Failure::refused(
                 "only root may change the host: run it with sudo, or look first with --dry-run",
@@ -75,7 +75,7 @@ impl Trials {
         let mut live = Live::new(&place.root).with_guard(super::apply::guard_command(&place.root)?);
         let fresh = matches!(live.look(STATE), Ok(Found::Nothing));
         let lock = lock(&mut live, "tune")?;
-        let container = container && !place.in_namespace;
+        let container = if place.in_namespace { None } else { crate::plan::facts::not_the_host() };
         let trials = Self { live, place: place.clone(), container, made: Vec::new(), fresh, _lock: lock };
         let boot_id = trials.live.boot_id();
         let all = load(&trials.live)?;
@@ -97,7 +97,7 @@ impl Trials {
         let host = Host { ..plan.host.clone() };
         let check = Check {
             host: &host,
-            container: self.container,
+            container: self.container.clone(),
             root: &disk,
             transactions: &transactions,
             live_only,

@@ -29,7 +29,7 @@ pub fn run(arguments: &Arguments, peer: &str) -> Result<Exit, Failure> {
     let trials = if arguments.dry_run {
         None
     } else {
-        let trials = Trials::begin(&real.place, facts.container)?;
+        let trials = Trials::begin(&real.place)?;
         // Before anything is measured: whether this host may be changed at all.
         trials.check(&nothing(&facts, arguments.role), real.live_only)?;
         Some(trials)

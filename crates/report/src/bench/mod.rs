@@ -5,6 +5,8 @@ mod html;
 mod model;
 mod summary;
 mod terminal;
+#[cfg(test)]
+mod tests;
 
 pub use compare::{BenchComparison, ComparedRuns, render_bench_compare};
 pub use html::render_bench_html;

@@ -209,6 +209,26 @@ pub struct PathEstimate {
     pub loss: Option<f64>,
     /// Why, in one sentence.
     pub because: String,
+    /// What that was told by.
+    pub evidence: LossEvidence,
+}
+
+/// The figures that the kind of loss is told by; each `null` where there was too little to have it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, Default)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct LossEvidence {
+    /// Samples in which losses showed.
+    pub loss_events: u64,
+    /// Whether RTTs rose by more than noise.
+    pub queue_seen: bool,
+    /// How much higher RTTs are just before losses than at other times, from -1 to 1.
+    pub rtt_before_loss: Option<f64>,
+    /// Segments lost for each segment more that was sent in a window.
+    pub lost_per_excess: Option<f64>,
+    /// Share of the losses that an empty bucket of tokens explains.
+    pub empty_bucket: Option<f64>,
+    /// Variance over mean of the losses in a window.
+    pub dispersion: Option<f64>,
 }
 
 /// One stream.

@@ -178,6 +178,11 @@ impl Test<'_> {
                     socket.set_linger(Some(std::time::Duration::ZERO)).map_err(local("set up a stream"))
                 };
                 let socket = connect::connect(self.server, plan.from, plan.patience, plan.clock, &plan.stop, prepare)?;
+                if let Some(name) = &plan.congestion_control {
+                    // Again: a route's congctl replaces it while connecting. Where that is locked it fails, and the run shows as
+                    // what it is.
+                    let _ = tcp::set_congestion_control(&socket, name);
+                }
                 // 37 bytes fit into an empty socket.
                 let sent = socket.send(&self.cookie.0).map_err(local("open a stream"))?;
                 if sent != self.cookie.0.len() {

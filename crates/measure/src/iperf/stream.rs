@@ -380,7 +380,8 @@ fn receive(socket: &Socket, shared: &Shared, limits: &Limits, clock: Clock) -> i
         if let Some(rate) = limits.read_rate {
             let allowed = rate.bytes_in(clock.now().since(started) + Duration::from_millis(50)).as_u64();
             most = allowed.saturating_sub(shared.moved.load(Ordering::Relaxed));
-            if most == 0 {
+            // A millisecond's worth at once, not a few bytes as soon as they are allowed.
+            if most <= rate.bytes_in(Duration::from_millis(1)).as_u64() {
                 std::thread::sleep(std::time::Duration::from_millis(1));
                 continue;
             }

@@ -94,7 +94,7 @@ fn a_value_that_was_changed_since_the_plan_is_refused() {
     case.write("proc/sys/net/ipv4/tcp_rmem", "4096 131072 7000000\n");
     case.refused(&["it is 4096 131072 7000000 now, and the plan saw 4096 131072 6291456"]);
     fs::remove_file(case.root().join("proc/sys/net/netfilter/nf_conntrack_max")).unwrap();
-    case.refused(&["nf_conntrack is not loaded", "modprobe"]);
+    case.refused(&["the module nf_conntrack brings it, and is not loaded", "modprobe nf_conntrack"]);
 }
 
 #[test]
@@ -157,7 +157,8 @@ fn plans_that_were_edited_by_hand_are_refused_by_what_is_wrong() {
         (change(Sysctl, "net.ipv4.../x", "1", "2"), "a part of the key"),
         (change(Sysctl, "net.core.somaxconn", "4096", "8192\nnet.ipv4.ip_forward = 1"), "a value is one line"),
         (change(Sysctl, "net.core.somaxconn", "4096", ""), "a value is one line"),
-        (change(Sysctl, "kernel.core_pattern", "core", "|/tmp/x"), "no key that linerate knows"),
+        (change(Sysctl, "kernel.core_pattern", "core", "|/tmp/x"), "no matter of the network"),
+        (change(Sysctl, "net.ipv4.tcp_banana", "1", "2"), "no key that linerate knows"),
         (change(Sysctl, "net.ipv4.tcp_rmem", "4096 131072 6291456", "4096 87380 6291456"), "131072 would become 87380"),
         (change(Qdisc, "eth0", "fq_codel", "fq"), "`DEVICE root` or `DEVICE leaves`"),
         (change(Qdisc, "../x root", "fq_codel", "fq"), "`DEVICE root` or `DEVICE leaves`"),
@@ -183,15 +184,22 @@ fn a_container_and_a_program_that_others_may_change_are_refused() {
     let case = Case::new();
     let disk = Disk::new(case.root());
     let host: Host = host();
-    let check = |container, exec: Result<String, String>| {
-        let check =
-            Check { host: &host, container, root: &disk, transactions: &[], live_only: false, exec, systemd: true };
+    let check = |container: Option<&str>, exec: Result<String, String>| {
+        let check = Check {
+            host: &host,
+            container: container.map(str::to_owned),
+            root: &disk,
+            transactions: &[],
+            live_only: false,
+            exec,
+            systemd: true,
+        };
         prepare(&case.machine, &case.plan, &check).map(drop)
     };
-    assert!(check(false, Ok("/usr/bin/linerate".into())).is_ok());
-    let refusals = check(true, Ok("/usr/bin/linerate".into())).unwrap_err();
+    assert!(check(None, Ok("/usr/bin/linerate".into())).is_ok());
+    let refusals = check(Some("a docker container"), Ok("/usr/bin/linerate".into())).unwrap_err();
     assert!(refusals[0].why.contains("container"), "{refusals:?}");
-    let refusals = check(false, Err("/tmp can be changed by others".into())).unwrap_err();
+    let refusals = check(None, Err("/tmp can be changed by others".into())).unwrap_err();
     assert!(refusals[0].why.contains("/tmp can be changed"), "{refusals:?}");
 }
 

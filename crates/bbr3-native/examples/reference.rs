@@ -7,7 +7,7 @@ mod common;
 use common::Figures;
 use common::reference::{ALONE, HANDSHAKE, LOSSY, mean, range, runs};
 
-const SEEDS: std::ops::RangeInclusive<u64> = 1..=8;
+const SEEDS: std::ops::RangeInclusive<u64> = 1..=32;
 
 fn figure(runs: &[Figures], digits: usize, of: impl Fn(&Figures) -> f64 + Copy) -> String {
     let (low, high) = range(runs, of);

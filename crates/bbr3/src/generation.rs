@@ -59,7 +59,8 @@ pub struct Program {
     pub runs: u64,
     /// See `runs`.
     pub run_time: Duration,
-    maps: Vec<u32>,
+    /// The kernel's numbers of its maps.
+    pub(crate) maps: Vec<u32>,
 }
 
 /// Offsets in a struct_ops map's value, in bytes.

@@ -1,19 +1,17 @@
 //! A program that runs in this kernel, whoever loaded it: found by the name it is registered by.
 
 use std::collections::HashMap;
-use std::ffi::OsStr;
 use std::io;
 
-use libbpf_rs::btf::Btf;
-use libbpf_rs::btf::types::{MemberAttr, Struct};
 use libbpf_rs::query::{MapInfoIter, ProgInfoIter, ProgInfoQueryOptions};
-use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use nix::errno::Errno;
 use zerocopy::FromBytes;
 
-use crate::Totals;
 use crate::error::io_error;
+use crate::generation::generations;
 use crate::raw::{Features, RawKnobs};
+use crate::{LoadError, Totals};
 
 /// Why a running program can't be looked into. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
@@ -40,6 +38,16 @@ pub enum RunningError {
         /// What the kernel said.
         source: io::Error,
     },
+}
+
+impl From<LoadError> for RunningError {
+    fn from(error: LoadError) -> Self {
+        match error {
+            LoadError::NotPermitted => Self::NotPermitted,
+            LoadError::Step { step, source } => Self::Step { step, source },
+            other => Self::Step { step: "look for it in the kernel", source: io::Error::other(other) },
+        }
+    }
 }
 
 impl RunningError {
@@ -82,18 +90,13 @@ impl Running {
         if !nix::unistd::geteuid().is_root() && MapInfoIter::default().next().is_none() {
             return Err(RunningError::NotPermitted);
         }
-        let layout = Layout::of_this_kernel()?;
-        let program = MapInfoIter::default()
-            .filter(|map| map.ty == MapType::StructOps && map.name.to_string_lossy().starts_with("bbr3_by_"))
-            .filter_map(|map| Some((map.id, layout.program_of(&MapHandle::from_map_id(map.id).ok()?, name)?)))
-            .max()
-            .map(|(_, program)| program)
-            .ok_or_else(|| RunningError::NotLoaded(name.to_owned()))?;
-        let options = ProgInfoQueryOptions::default().include_map_ids(true);
-        let ids = ProgInfoIter::with_query_opts(options)
-            .find(|info| info.id == program)
-            .map(|info| info.map_ids)
-            .ok_or_else(|| RunningError::NotLoaded(name.to_owned()))?;
+        let not_loaded = || RunningError::NotLoaded(name.to_owned());
+        let newest = generations()?
+            .into_iter()
+            .filter(|generation| generation.ours && generation.name == name)
+            .max_by_key(|generation| generation.map_id)
+            .ok_or_else(not_loaded)?;
+        let ids = newest.program.ok_or_else(not_loaded)?.maps;
         let maps = MapInfoIter::default()
             .filter(|map| ids.contains(&map.id))
             .map(|map| (map.name.to_string_lossy().into_owned(), map.id))
@@ -173,45 +176,4 @@ pub(crate) fn read_value<T: FromBytes>(map: &MapHandle) -> Result<Option<T>, Run
     let bytes =
         map.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY).map_err(RunningError::libbpf("read a map of the program"))?;
     Ok(bytes.and_then(|bytes| T::read_from_bytes(&bytes).ok()))
-}
-
-/// Where this kernel shows a registered control's name and the program behind `cong_control`, in bytes from the start of a
-/// struct_ops map's value.
-struct Layout {
-    name: usize,
-    cong_control: usize,
-}
-
-impl Layout {
-    fn of_this_kernel() -> Result<Self, RunningError> {
-        let btf = Btf::from_vmlinux().map_err(RunningError::libbpf("read the kernel's type information"))?;
-        let wrapper = btf.type_by_name("bpf_struct_ops_tcp_congestion_ops");
-        let operations = btf.type_by_name("tcp_congestion_ops");
-        let offsets = wrapper.zip(operations).and_then(|(wrapper, operations)| {
-            let data = offset(&wrapper, "data")?;
-            Some(Self {
-                name: data + offset(&operations, "name")?,
-                cong_control: data + offset(&operations, "cong_control")?,
-            })
-        });
-        offsets.ok_or_else(|| RunningError::Step {
-            step: "read the kernel's type information",
-            source: io::Error::other("this kernel can't run a congestion control in BPF"),
-        })
-    }
-
-    /// The id of the program behind `cong_control`, where `map` is registered as `name`.
-    fn program_of(&self, map: &MapHandle, name: &str) -> Option<u32> {
-        let value = map.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY).ok()??;
-        let registered = value.get(self.name..)?.split(|byte| *byte == 0).next()?;
-        let program = value.get(self.cong_control..)?.first_chunk::<8>()?;
-        (registered == name.as_bytes()).then(|| u64::from_ne_bytes(*program) as u32).filter(|id| *id != 0)
-    }
-}
-
-fn offset(of: &Struct<'_>, name: &str) -> Option<usize> {
-    of.iter().find(|member| member.name == Some(OsStr::new(name))).and_then(|member| match member.attr {
-        MemberAttr::Normal { offset } => Some(offset as usize / 8),
-        MemberAttr::BitField { .. } => None,
-    })
 }

@@ -40,6 +40,11 @@ impl Failure {
         Self { code: Exit::Usage, message: message.to_string() }
     }
 
+    /// Ended early, or found something, without anything being wrong: exit code 1.
+    pub fn found(message: impl fmt::Display) -> Self {
+        Self { code: Exit::Found, message: message.to_string() }
+    }
+
     /// Not done, because it would put something at risk: exit code 3.
     pub fn refused(message: impl fmt::Display) -> Self {
         Self { code: Exit::Refused, message: message.to_string() }

@@ -5,6 +5,7 @@ mod audit;
 mod bench;
 mod cc;
 mod change;
+mod doctor;
 mod document;
 mod exit;
 mod installed;
@@ -78,7 +79,9 @@ enum Command {
     #[command(hide = true)]
     Boot(change::Boot),
     /// The whole job, measured: finds the path, plans, tries each block of settings in paired runs, keeps what helped
-    Tune(tune::Arguments),
+    Tune(Box<tune::Arguments>),
+    /// "No improvement", "back to cubic", "one core at 100 %": the questions of troubleshooting chapters, answered from evidence. Changes nothing
+    Doctor(doctor::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -102,6 +105,7 @@ fn main() -> ExitCode {
         Command::Guard(arguments) => change::guard(&arguments),
         Command::Boot(arguments) => change::boot(&arguments),
         Command::Tune(arguments) => tune::run(&arguments),
+        Command::Doctor(arguments) => doctor::run(&arguments),
     };
     match result {
         Ok(code) => code.into(),

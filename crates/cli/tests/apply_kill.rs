@@ -14,10 +14,21 @@ const LINERATE: &str = env!("CARGO_BIN_EXE_linerate");
 /// Calls that change something on this machine.
 const CALLS: [&str; 11] =
     ["mkdir", "rmdir", "rename", "unlink", "symlink", "ftruncate", "fsync", "fchmod", "flock", "write", "sendto"];
-const KEYS: [(&str, &str); 3] = [
+const KEYS: [(&str, &str); 14] = [
     ("net.ipv4.tcp_rmem", "4096 262144 33554432"),
+    ("net.ipv4.tcp_wmem", "4096 65536 33554432"),
     ("net.ipv4.tcp_slow_start_after_idle", "0"),
     ("net.ipv4.tcp_notsent_lowat", "131072"),
+    ("net.ipv4.tcp_keepalive_time", "600"),
+    ("net.ipv4.tcp_keepalive_intvl", "30"),
+    ("net.ipv4.tcp_keepalive_probes", "5"),
+    ("net.ipv4.tcp_fin_timeout", "30"),
+    ("net.ipv4.tcp_mtu_probing", "1"),
+    ("net.ipv4.tcp_max_syn_backlog", "8192"),
+    ("net.ipv4.tcp_max_tw_buckets", "400000"),
+    ("net.ipv4.tcp_syn_retries", "5"),
+    ("net.ipv4.ip_local_port_range", "10240 65535"),
+    ("net.core.somaxconn", "16384"),
 ];
 
 /// A namespace with a device whose disciplines can be changed, and a folder.
@@ -60,10 +71,9 @@ impl Place {
             })
             .collect();
         let leaves = self.leaves();
-        if let Some(kind) = leaves.first().filter(|kind| ["fq_codel", "pfifo_fast"].contains(&kind.as_str())) {
-            let other = if kind == "fq_codel" { "pfifo_fast" } else { "fq_codel" };
-            changes.push(change("qdisc", "ifb9 leaves", &leaves.join(" "), &vec![other; leaves.len()].join(" ")));
-        }
+        assert!(!leaves.is_empty(), "the device has queues");
+        // The one kind that every kernel has and none puts there by itself.
+        changes.push(change("qdisc", "ifb9 leaves", &leaves.join(" "), &vec!["pfifo"; leaves.len()].join(" ")));
         let plan = json!({
             "schema": "linerate.plan/1",
             "host": { "name": facts["hostname"], "id": facts["machine"], "kernel": facts["kernel"], "memory_bytes": facts["memory_bytes"] },
@@ -199,7 +209,7 @@ fn killed_at_any_system_call_of_apply_and_rollback_the_next_rollback_restores_ev
     let apply = at_every_call("apply", "signal=KILL", &CALLS, |_, _, _, _| {});
     let rollback = at_every_call("rollback", "signal=KILL", &CALLS, |_, _, _, _| {});
     println!("killed at {apply} calls of apply, {rollback} of rollback");
-    assert!(apply + rollback >= 200, "{apply} {rollback}");
+    assert!(apply + rollback >= 100, "{apply} {rollback}");
 }
 
 #[test]
@@ -218,11 +228,7 @@ fn an_apply_whose_system_calls_are_refused_leaves_nothing_behind() {
             |place, output, before, what| {
                 let after = place.picture();
                 match output.status.code() {
-                    // What it wrote to standard output or where nothing depends on it.
                     Some(0) => assert_ne!(&after, before, "{what}"),
-                    Some(3 | 4) if output.status.code() == Some(4) && after != *before => {
-                        assert!(what.contains("standard output"), "{what}: a failed apply leaves nothing behind");
-                    }
                     Some(3 | 4) => assert_eq!(&after, before, "{what}: a failed apply leaves nothing behind"),
                     other => panic!("{what}: {other:?}"),
                 }

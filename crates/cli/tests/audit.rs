@@ -2,14 +2,16 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use host::netns::NetNs;
+use host::tcp::TcpInfo;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::socket::{Backlog, listen, setsockopt, sockopt};
 use nix::unistd::Pid;
@@ -152,7 +154,7 @@ fn a_queue_that_really_overflows_is_found_with_its_program() {
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
             listen(&listener.as_fd(), Backlog::new(1).unwrap()).unwrap();
             let at = listener.local_addr().unwrap();
-            let patience = std::time::Duration::from_millis(300);
+            let patience = Duration::from_millis(300);
             // Two fit; the third's last step of the handshake is dropped, and the fourth's request.
             let clients: Vec<_> = (0..4).map(|_| TcpStream::connect_timeout(&at, patience)).collect();
             (listener, clients)
@@ -166,14 +168,27 @@ fn a_queue_that_really_overflows_is_found_with_its_program() {
     assert_eq!(listeners[0]["owners"][0]["pid"], std::process::id());
 }
 
-/// Runs `send` against a reader that takes what comes, or nothing, while an audit observes the sender's side.
-fn observed(reads: bool, small_buffer: bool, words: &[&str]) -> Value {
+/// A flow of the client's namespace that an audit observes.
+enum Flow {
+    /// A tiny send buffer before a slow device, and room at the other end for all that comes through meanwhile, read or not.
+    SmallSendBuffer,
+    /// A program at the other end that reads nothing.
+    NoReader,
+}
+
+fn observed(flow: &Flow) -> Value {
     let ends = Ends::over_veth();
     let listener = ends.server.run(|| TcpListener::bind("10.77.0.2:0").unwrap()).unwrap();
+    if let Flow::SmallSendBuffer = flow {
+        setsockopt(&listener, sockopt::RcvBufForce, &(64 << 20)).unwrap();
+        let mut tc = ends.client.command("tc");
+        tc.args("qdisc replace dev client root tbf rate 8mbit burst 4k latency 200ms".split(' '));
+        assert!(tc.status().expect("run tc (iproute2)").success());
+    }
     let to = listener.local_addr().unwrap();
     let client = ends.client.run(|| TcpStream::connect(to).unwrap()).unwrap();
     let (server, _) = listener.accept().unwrap();
-    if small_buffer {
+    if let Flow::SmallSendBuffer = flow {
         setsockopt(&client, sockopt::SndBuf, &4_608).unwrap();
     }
     let stop = AtomicBool::new(false);
@@ -182,23 +197,30 @@ fn observed(reads: bool, small_buffer: bool, words: &[&str]) -> Value {
             let data = [0; 65_536];
             let mut sender = &client;
             while !stop.load(Ordering::Relaxed) {
-                if sender.write(&data).is_err() {
+                if sender.write_all(&data).is_err() {
                     break;
                 }
             }
         });
-        if reads {
-            scope.spawn(|| {
-                let mut buffer = [0; 65_536];
-                let mut reader = &server;
-                while reader.read(&mut buffer).is_ok_and(|length| length > 0) {}
-            });
+        // The flow is in the state that is meant, whatever else the machine has to do.
+        let deadline = Instant::now() + Duration::from_secs(30);
+        loop {
+            let info = TcpInfo::of(&client).unwrap();
+            let reached = match flow {
+                Flow::SmallSendBuffer => info.sndbuf_limited() > units::Duration::from_millis(50),
+                Flow::NoReader => info.send_window() == Some(units::Bytes::new(0)),
+            };
+            if reached {
+                break;
+            }
+            assert!(Instant::now() < deadline, "{info:?}");
+            thread::sleep(Duration::from_millis(5));
         }
-        let document = inside(&ends.client, words);
+        let document = inside(&ends.client, &["--observe", "1500ms", "--every", "250ms"]);
         stop.store(true, Ordering::Relaxed);
         // Ends a write that waits for a reader.
-        let _ = client.shutdown(std::net::Shutdown::Both);
-        let _ = server.shutdown(std::net::Shutdown::Both);
+        let _ = client.shutdown(Shutdown::Both);
+        let _ = server.shutdown(Shutdown::Both);
         document
     })
 }
@@ -210,11 +232,11 @@ fn a_flow_held_by_its_send_buffer_and_one_held_by_its_reader_are_told_apart() {
         let held = &document["facts"]["observed"]["total"]["held"];
         held[part].as_f64().unwrap() / held["busy_us"].as_f64().unwrap().max(1.0)
     };
-    let document = observed(true, true, &["--observe", "1500ms", "--every", "250ms"]);
+    let document = observed(&Flow::SmallSendBuffer);
     assert!(share(&document, "sndbuf_limited_us") > 0.2, "{:#}", document["facts"]["observed"]);
     assert!(ids(&document).contains(&"send-buffer-limits"), "{:?}", ids(&document));
     assert!(!ids(&document).contains(&"peer-window-limits"), "{:?}", ids(&document));
-    let document = observed(false, false, &["--observe", "1500ms", "--every", "250ms"]);
+    let document = observed(&Flow::NoReader);
     assert!(share(&document, "rwnd_limited_us") > 0.8, "{:#}", document["facts"]["observed"]);
     assert!(ids(&document).contains(&"peer-window-limits"), "{:?}", ids(&document));
     assert!(!ids(&document).contains(&"send-buffer-limits"), "{:?}", ids(&document));

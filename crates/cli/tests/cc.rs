@@ -340,6 +340,54 @@ fn a_kernel_without_type_information_is_named() {
     });
 }
 
+/// Type information in the kernel's format (Documentation/bpf/btf.rst) of one that has TCP's congestion controls and, as before 5.6, no way to
+/// write one in BPF.
+fn types_of_an_old_kernel() -> tempfile::NamedTempFile {
+    let strings = b"\0int\0tcp_congestion_ops\0";
+    let (int, structure): (u32, u32) = (1 << 24, 4 << 24);
+    // Name, kind, size, and for the number its bits; a structure without members.
+    let types = [1, int, 4, 32, 5, structure, 8];
+    let mut file = Vec::new();
+    file.extend(0xeb9f_u16.to_ne_bytes());
+    file.extend([1, 0]);
+    for word in [24, 0, 4 * types.len() as u32, 4 * types.len() as u32, strings.len() as u32].into_iter().chain(types) {
+        file.extend(word.to_ne_bytes());
+    }
+    file.extend(strings);
+    let place = tempfile::NamedTempFile::new().unwrap();
+    fs::write(place.path(), file).unwrap();
+    place
+}
+
+#[test]
+fn a_kernel_that_is_too_old_is_told_so_and_left_alone() {
+    require_root_or_skip!();
+    apart(false, || {
+        let types = types_of_an_old_kernel();
+        cover(types.path().to_str().unwrap(), "/sys/kernel/btf/vmlinux");
+        for words in [&["load"][..], &["load", "--dry-run"], &["load", "--default"]] {
+            let name = unique_name();
+            let shown = fails(4, &[words, &["--name", &name]].concat());
+            assert!(shown.contains("older than 6.1"), "{words:?}: {shown}");
+        }
+        assert_eq!(bbr3::bpffs::state(), bbr3::bpffs::State::NotMounted, "what was mounted for it is unmounted");
+        // The kernel's own are still listed.
+        assert!(ends(0, &["list"]).contains("cubic"));
+    });
+}
+
+#[test]
+fn the_kernels_own_is_used_without_a_mount() {
+    require_root_or_skip!();
+    apart(false, || {
+        for words in [&["load", "--name", "cubic", "--dry-run"][..], &["load", "--name", "cubic"]] {
+            let shown = ends(0, words);
+            assert!(shown.contains("own cubic") && !shown.contains("mount"), "{shown}");
+            assert_eq!(bbr3::bpffs::state(), bbr3::bpffs::State::NotMounted);
+        }
+    });
+}
+
 #[test]
 fn a_kernel_that_interprets_bpf_is_named() {
     require_root_or_skip!();

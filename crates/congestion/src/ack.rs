@@ -56,4 +56,17 @@ pub struct Lost {
     pub lost_before: u32,
     /// The connection was application-limited when it was sent.
     pub is_app_limited: bool,
+    /// Of several: the flight of the one that [`Bbr3::crossing`] names, where the transport knows it; `None`: that of the first stands for it.
+    ///
+    /// [`Bbr3::crossing`]: crate::Bbr3::crossing
+    pub crossing: Option<Flight>,
+}
+
+/// What was in flight with a lost packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Flight {
+    /// Packets in flight right after it was sent, itself included.
+    pub tx_in_flight: u32,
+    /// Packets marked lost since it was sent, without those of its own row.
+    pub lost_before: u32,
 }

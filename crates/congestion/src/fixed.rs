@@ -95,6 +95,9 @@ impl Bandwidth {
     }
 }
 
+/// The lowest pacing rate: a byte per second, so that no sender stops for good.
+pub(crate) const SLOWEST: Rate = Rate::from_bps(8);
+
 /// From bytes per second. Saturates.
 pub(crate) const fn rate_from_bytes(bytes_per_second: u64) -> Rate {
     Rate::from_bps(bytes_per_second.saturating_mul(8))

@@ -103,7 +103,12 @@ impl RateSampler {
     /// A packet is delivered: acknowledged for the first time, in order or selectively. `order` decides which of two packets sent at the
     /// same time was the later: a sequence or packet number.
     pub fn on_delivered(&mut self, stamp: &PacketStamp, order: u64) {
-        self.delivered += 1;
+        self.on_delivered_together(stamp, order, 1);
+    }
+
+    /// The same for packets that were sent together and share one stamp, as with segmentation offload.
+    pub fn on_delivered_together(&mut self, stamp: &PacketStamp, order: u64, packets: u32) {
+        self.delivered = self.delivered.saturating_add(packets.into());
         let newer = match &self.newest {
             None => true,
             Some(newest) => (stamp.sent_at, order) > (newest.stamp.sent_at, newest.order),
@@ -118,9 +123,20 @@ impl RateSampler {
 
     /// A packet is marked lost. Returns what [`Controller::on_lost`](crate::Controller::on_lost) wants to know of it.
     pub fn on_lost(&mut self, stamp: &PacketStamp) -> Lost {
+        self.on_lost_together(stamp, 1)
+    }
+
+    /// The same for packets that were sent together and share one stamp.
+    pub fn on_lost_together(&mut self, stamp: &PacketStamp, packets: u32) -> Lost {
         let lost_before = self.lost.saturating_sub(stamp.lost).min(u64::from(u32::MAX)) as u32;
-        self.lost += 1;
-        Lost { packets: 1, tx_in_flight: Some(stamp.tx_in_flight), lost_before, is_app_limited: stamp.is_app_limited }
+        self.lost = self.lost.saturating_add(packets.into());
+        Lost {
+            packets,
+            tx_in_flight: Some(stamp.tx_in_flight),
+            lost_before,
+            is_app_limited: stamp.is_app_limited,
+            crossing: None,
+        }
     }
 
     /// An ACK has been processed. Returns what its newest packet tells; `None` where it delivered nothing. An interval below `min_rtt` is
@@ -149,7 +165,7 @@ impl RateSampler {
     /// MarkConnectionAppLimited(). Call it where the application has nothing more to send, nothing waits below the transport, the window
     /// has room, and all that was lost has been sent again; and where [`Control::mark_app_limited`](crate::Control::mark_app_limited) is set.
     pub fn mark_app_limited(&mut self, in_flight: u32) {
-        self.app_limited_until = Some((self.delivered + u64::from(in_flight)).max(1));
+        self.app_limited_until = Some(self.delivered.saturating_add(in_flight.into()).max(1));
     }
 }
 

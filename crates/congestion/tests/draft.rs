@@ -2,10 +2,10 @@
 
 mod common;
 
-use common::{Application, MSS, Policer, RateModel, World, at, link, ms};
+use common::{Application, MSS, RateModel, World, at, link, ms};
 use congestion::bbr3::{Mode, Params};
 use congestion::{Bandwidth, Bbr3, Bound, Phase};
-use path::{LinkConfig, LossModel};
+use path::{LinkConfig, LossModel, Policer};
 use units::{Bytes, Duration, Instant, Rate};
 
 const RTT: Duration = Duration::from_millis(40);

@@ -10,6 +10,7 @@
 //! | [`qdisc`] | the queue disciplines of devices |
 //! | [`container`] | whether this is a container, and by what that is known |
 //! | [`inventory`] | memory, modules, listening ports, counters: what a plan rests on |
+//! | [`activity`] | what else runs: counters of devices and CPUs between two looks |
 //! | [`ring`] | sizes of a network card's rings |
 //! | [`sysctl`] | one key of `/proc/sys`, read and written for the calling thread's namespace |
 //! | [`tcp`] | what a TCP socket tells about itself, and its congestion control |
@@ -19,6 +20,7 @@
 //!
 //! Nothing here decides anything: callers say what to change, and get errors that say what is missing.
 
+pub mod activity;
 pub mod audit;
 pub mod cc;
 pub mod clock;

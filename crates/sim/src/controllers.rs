@@ -1,9 +1,9 @@
 //! Congestion controls by the names that scenarios use.
 
-use congestion::{Controller, Reno, bbr3};
+use congestion::{Bbr1, Controller, Cubic, Reno, bbr3};
 
-/// The names [`controller`] knows: `bbr3` as the draft has it, `bbr3_lossy` with linerate's profile for lossy links.
-pub const CONTROLLERS: [&str; 3] = ["reno", "bbr3", "bbr3_lossy"];
+/// The names [`controller`] knows: `bbr` is BBRv1, as on a stock kernel; `bbr3` as the draft has it, `bbr3_lossy` with linerate's profile for lossy links.
+pub const CONTROLLERS: [&str; 5] = ["reno", "cubic", "bbr", "bbr3", "bbr3_lossy"];
 
 /// A congestion control that the simulator does not have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -25,6 +25,8 @@ pub fn controller(name: &str, seed: u64) -> Result<Box<dyn Controller>, UnknownC
     };
     match name {
         "reno" => Ok(Box::new(Reno::new())),
+        "cubic" => Ok(Box::new(Cubic::default())),
+        "bbr" => Ok(Box::new(Bbr1::new(seed))),
         "bbr3" => bbr3(bbr3::Params::default()),
         "bbr3_lossy" => bbr3(bbr3::Params::lossy_link()),
         _ => Err(unknown()),

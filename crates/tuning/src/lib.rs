@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`audit`] | from what a host shows to what limits it, with the evidence and the fix |
 //! | [`catalogue`] | every knob: its unit, range, default by kernel version, scope, meaning, and when to change it |
+//! | [`doctor`] | the questions of troubleshooting chapters, answered from evidence |
 //! | [`effective`] | which value each key ends up with at boot, who sets it and who loses |
 //! | [`files`] | files that set sysctls, read into settings with their places |
 //! | [`journal`] | what a transaction will change and how far it came, as a text that survives a crash |
@@ -17,6 +18,7 @@
 
 pub mod audit;
 pub mod catalogue;
+pub mod doctor;
 pub mod effective;
 pub mod files;
 pub mod journal;

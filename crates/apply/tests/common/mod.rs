@@ -399,7 +399,7 @@ pub fn prepared(machine: &Machine, root: &Path, plan: &Plan) -> Result<Prepared,
     let host = host();
     let check = Check {
         host: &host,
-        container: false,
+        container: None,
         root: &disk,
         transactions: &transactions,
         live_only: false,

@@ -9,7 +9,7 @@ use bbr3::raw::{CallEvent, Conn, RawKnobs, SnapshotEvent, State as RawState};
 use bbr3::recording::Header;
 use bbr3::{Event, Knobs};
 use congestion::bbr3::{Params, State};
-use congestion::{Ack, Bbr3, Cause, Connection, Control, Controller, Ignore, Lost, RateSample, Recovery, Undo};
+use congestion::{Ack, Bbr3, Cause, Connection, Control, Controller, Flight, Ignore, Lost, RateSample, Recovery, Undo};
 use units::{Bytes, Duration, Instant, Rate};
 
 use crate::{Difference, Replayed, raw};
@@ -42,6 +42,8 @@ struct Flow {
     /// A value of `delivered` of before, with the times it had wrapped.
     delivered: u64,
     seen_lost: u32,
+    /// The kernel's `delivered` as of the last ACK.
+    seen_delivered: u32,
     tlp_pending: bool,
     can_mark: bool,
     /// Where the kernel does not let the program mark a connection application-limited: from and until these values of `delivered`.
@@ -145,12 +147,13 @@ impl Conformance {
         }
     }
 
-    fn begin(&self, state: State, ring: Ring, delivered: u64, raw: &RawState) -> Flow {
+    fn begin(&self, state: State, ring: Ring, delivered: u64, seen_delivered: u32, raw: &RawState) -> Flow {
         Flow {
             cc: Bbr3::resume(params(self.header.knobs), state).expect("parameters of a loaded program"),
             ring,
             delivered,
             seen_lost: raw.seen_lost,
+            seen_delivered,
             tlp_pending: raw.tlp_retrans_pending != 0,
             can_mark: self.header.features.app_limited_writable != 0,
             app_limited: (raw.app_limited_mark != 0).then_some((raw.app_limited_from, raw.app_limited_until)),
@@ -161,7 +164,7 @@ impl Conformance {
         let raw = &snapshot.state;
         let near = EPOCH + u64::from(raw.next_round_delivered);
         let ring = Ring::from_raw(&snapshot.ring, raw.seen_data_segs_out);
-        self.begin(to_state(raw, near), ring, near, raw)
+        self.begin(to_state(raw, near), ring, near, snapshot.ring.seen_delivered, raw)
     }
 
     fn repeat(&mut self, call: &CallEvent) -> Result<(), Difference> {
@@ -172,7 +175,8 @@ impl Conformance {
             let conn = &call.before;
             let near = EPOCH + u64::from(conn.delivered);
             let raw = RawState { seen_lost: conn.lost, ..RawState::default() };
-            let flow = self.begin(State::new(call.after.random), Ring::new(conn.data_segs_out), near, &raw);
+            let flow =
+                self.begin(State::new(call.after.random), Ring::new(conn.data_segs_out), near, conn.delivered, &raw);
             self.flows.insert(number, flow);
         }
         let Some(flow) = self.flows.get_mut(&number) else {
@@ -227,6 +231,7 @@ impl Flow {
                 let undo = Undo { prior_cwnd: c.prior_cwnd, prior_ssthresh: c.ssthresh };
                 self.cc.on_undo(&self.connection(&c), &undo, &mut undone, &mut Ignore);
                 answer = undone.cwnd;
+                control.pacing_rate = undone.pacing_rate;
             }
             "tx_start" => self.cc.on_idle_restart(&self.connection(&c), &mut control, &mut Ignore),
             _ => {}
@@ -282,7 +287,7 @@ impl Flow {
         let losses = ack.losses.max(0) as u32;
         let delivered_before = c.delivered.wrapping_sub(ack.acked_sacked);
         self.ring.close_group(c, delivered_before, c.lost.wrapping_sub(losses), ack.prior_in_flight);
-        let entry = if ack.has_packet != 0 { self.ring.find(ack.prior_delivered) } else { None };
+        let flight = if ack.has_packet != 0 { self.ring.look_up(c, ack) } else { None };
         let newly_lost = c.lost.wrapping_sub(self.seen_lost);
         self.seen_lost = c.lost;
         let mut sample = RateSample {
@@ -291,8 +296,8 @@ impl Flow {
             interval: (ack.interval_us > 0 && ack.delivered >= 0)
                 .then(|| Duration::from_micros(ack.interval_us as u64)),
             is_app_limited: ack.is_app_limited != 0,
-            tx_in_flight: entry.map(|entry| tx_in_flight(c, entry, ack.last_end_seq, ack.is_retrans != 0)),
-            lost: entry.map_or(0, |entry| c.lost.wrapping_sub(entry.lost)),
+            tx_in_flight: flight.map(|(tx_in_flight, _)| tx_in_flight),
+            lost: flight.map_or(0, |(_, lost)| c.lost.wrapping_sub(lost)),
         };
         self.check_app_limited(c, control.cwnd, losses, delivered_before, ack.prior_in_flight);
         if !self.can_mark && ack.has_packet != 0 && ack.delivered > 0 {
@@ -302,6 +307,7 @@ impl Flow {
             self.losses(c, ack, &sample, newly_lost, losses, control);
         }
         self.tlp_pending = false;
+        self.seen_delivered = c.delivered;
         let ack = Ack {
             newly_acked: ack.acked_sacked,
             newly_lost: losses,
@@ -370,7 +376,7 @@ impl Flow {
         };
         let found = if end != 0 {
             let entry = self.ring.find_sequence(end.wrapping_sub(1));
-            entry.map(|entry| (entry, tx_in_flight(c, entry, end, false)))
+            entry.map(|entry| (entry, tx_in_flight(c, entry, end)))
         } else if ack.has_packet != 0 {
             let earlier = (u64::from(state.bw().raw()) * u64::from(reordering_us)) >> 24;
             let entry = self.ring.find(ack.prior_delivered.wrapping_sub(earlier as u32));
@@ -381,7 +387,40 @@ impl Flow {
         let Some((entry, tx_in_flight)) = found else { return };
         let lost_before = c.lost.wrapping_sub(newly_lost).wrapping_sub(entry.lost);
         let lost = Lost { tx_in_flight: Some(tx_in_flight), lost_before, ..unknown };
-        self.cc.on_lost(&conn, &lost, control, &mut Ignore);
+        let crossing =
+            if end != 0 { self.crossing(c, &conn, &lost, end, c.lost.wrapping_sub(newly_lost)) } else { None };
+        self.cc.on_lost(&conn, &Lost { crossing, ..lost }, control, &mut Ignore);
+    }
+
+    /// The flight of the packet of a row that takes it above the threshold, where that isn't the first; `end`: where that one ends;
+    /// `lost`: the count without the row. handle_lost_packets() of loss.h.
+    fn crossing(&self, c: &Conn, conn: &Connection, row: &Lost, end: u32, lost: u32) -> Option<Flight> {
+        let needed = self.cc.crossing(conn, row).filter(|needed| *needed > 1)?;
+        let end = end.wrapping_add((needed - 1).wrapping_mul(c.mss));
+        let entry = self.ring.find_sequence(end.wrapping_sub(1))?;
+        Some(Flight { tx_in_flight: tx_in_flight(c, entry, end), lost_before: lost.wrapping_sub(entry.lost) })
+    }
+
+    /// handle_losses_of_timer() of recovery.h; `control` with the window as it was before the timer.
+    fn losses_of_timer(&mut self, c: &Conn, conn: &Connection, control: &mut Control) {
+        self.cc.on_congestion(conn, Cause::Loss, control, &mut Ignore);
+        let newly_lost = c.lost.wrapping_sub(self.seen_lost);
+        if newly_lost == 0 {
+            return;
+        }
+        self.ring.close_group(c, c.delivered, self.seen_lost, c.in_flight.wrapping_add(newly_lost));
+        let end = c.snd_una.wrapping_add(c.mss);
+        let entry = self.ring.find_sequence(c.snd_una);
+        let lost = Lost {
+            packets: newly_lost,
+            tx_in_flight: entry.map(|entry| tx_in_flight(c, entry, end)),
+            lost_before: entry.map_or(0, |entry| self.seen_lost.wrapping_sub(entry.lost)),
+            is_app_limited: conn.is_app_limited,
+            crossing: None,
+        };
+        let crossing = self.crossing(c, conn, &lost, end, self.seen_lost);
+        self.cc.on_lost(conn, &Lost { crossing, ..lost }, control, &mut Ignore);
+        self.seen_lost = c.lost;
     }
 
     /// on_set_state() of recovery.h.
@@ -391,21 +430,13 @@ impl Flow {
             self.tlp_pending = false;
             self.cc.on_congestion(&conn, Cause::TailLoss, control, &mut Ignore);
         }
-        let newly_lost = c.lost.wrapping_sub(self.seen_lost);
-        if to == Recovery::Loss && newly_lost > 0 {
-            let in_flight = c.in_flight.wrapping_add(newly_lost);
-            self.ring.close_group(c, c.delivered, self.seen_lost, in_flight);
-            let entry = self.ring.find_sequence(c.snd_una);
-            let lost = Lost {
-                packets: newly_lost,
-                tx_in_flight: entry.map(|entry| tx_in_flight(c, entry, c.snd_una.wrapping_add(c.mss), false)),
-                lost_before: entry.map_or(0, |entry| self.seen_lost.wrapping_sub(entry.lost)),
-                is_app_limited: conn.is_app_limited,
-            };
+        if to == Recovery::Recovery && c.delivered == self.seen_delivered {
+            self.losses_of_timer(c, &conn, control);
+        }
+        if to == Recovery::Loss {
             // The window as it was: the kernel has cut it before this call.
             let mut uncut = Control { cwnd: control.cwnd.max(c.prior_cwnd), ..*control };
-            self.cc.on_lost(&conn, &lost, &mut uncut, &mut Ignore);
-            self.seen_lost = c.lost;
+            self.losses_of_timer(c, &conn, &mut uncut);
         }
         self.cc.on_recovery(&conn, to, control, &mut Ignore);
     }

@@ -1,6 +1,6 @@
 //! `linerate audit`: reads this host, asks `tuning`, shows what it says. Changes nothing.
 
-mod gather;
+pub mod gather;
 mod observe;
 mod text;
 mod verbose;

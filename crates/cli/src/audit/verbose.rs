@@ -120,7 +120,8 @@ fn sockets(facts: &Facts, out: &mut Lines) {
     });
     out.fact("connections", &host.connections, |all| {
         let list = |map: &std::collections::BTreeMap<String, u64>| {
-            map.iter().map(|(name, count)| format!("{name} {count}")).collect::<Vec<_>>().join(", ")
+            let parts: Vec<String> = map.iter().map(|(name, count)| format!("{name} {count}")).collect();
+            if parts.is_empty() { "none".to_owned() } else { parts.join(", ") }
         };
         format!(
             "{}; controls: {}; of {} to elsewhere: timestamps {}, SACK {}, window scaling {}, ECN {}",

@@ -1,9 +1,9 @@
 //! `linerate bench`.
 
 mod compare;
-mod fill;
+pub mod fill;
 mod progress;
-mod resolve;
+pub mod resolve;
 mod run;
 
 use std::net::IpAddr;

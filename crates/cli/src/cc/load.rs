@@ -1,6 +1,6 @@
 //! `linerate cc load`.
 
-use bbr3::{About, Exclusive, Installed, Kernel, Knobs, Options};
+use bbr3::{About, Exclusive, Installed, Kernel, Knobs, Options, bpffs};
 use host::cc;
 
 use super::Doing;
@@ -31,7 +31,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let label = arguments.knobs.label("faithful");
     let mut outcome = Outcome::new("load", &arguments.doing);
     outcome.fact("name", name);
-    let lock = lock_unless(arguments.doing.dry_run, &mut outcome)?;
+    let lock = lock_unless(arguments.doing.dry_run)?;
     let undo = |lock: Option<Exclusive>| lock.map(Exclusive::undo);
     let done = match situation::of(name) {
         Ok(Situation::Kernels) => use_kernels_own(arguments, &mut outcome),
@@ -60,12 +60,9 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     outcome.finish(&done)
 }
 
-/// The right to change what is loaded, and bpffs; nothing but the announcement in a dry run.
-pub fn lock_unless(dry_run: bool, outcome: &mut Outcome) -> Result<Option<Exclusive>, Failure> {
-    use bbr3::bpffs;
-    if bpffs::state() == bpffs::State::NotMounted {
-        outcome.step("mount the BPF file system at /sys/fs/bpf");
-    }
+/// The right to change what is loaded, and bpffs; in a dry run only whether it could be had. A mount in which nothing stays goes again
+/// with the lock.
+pub fn lock_unless(dry_run: bool) -> Result<Option<Exclusive>, Failure> {
     if dry_run {
         return match bpffs::state() {
             bpffs::State::ReadOnly => Err(failure(bbr3::LoadError::BpffsReadOnly)),
@@ -127,6 +124,9 @@ fn install(
     let name = options.name.as_str();
     let kernel = Kernel::detect().map_err(failure)?;
     let registration = situation::registration(kernel);
+    if lock.map_or_else(|| bpffs::state() == bpffs::State::NotMounted, Exclusive::mounted_now) {
+        outcome.step("mount the BPF file system at /sys/fs/bpf");
+    }
     if leftovers {
         outcome.step(format!("clear away what a loader that was killed left in /sys/fs/bpf/linerate/{name}"));
     }

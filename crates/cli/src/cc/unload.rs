@@ -31,7 +31,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let name = arguments.name.as_str();
     let mut outcome = Outcome::new("unload", &arguments.doing);
     outcome.fact("name", name);
-    let lock = lock_unless(arguments.doing.dry_run, &mut outcome)?;
+    let lock = lock_unless(arguments.doing.dry_run)?;
     let previous = match situation::of(name)? {
         Situation::Installed(installed) => installed.about().and_then(|about| about.previous_default),
         Situation::Leftovers | Situation::Held(true) => None,

@@ -27,7 +27,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let name = arguments.name.as_str();
     let mut outcome = Outcome::new("upgrade", &arguments.doing);
     outcome.fact("name", name);
-    let lock = lock_unless(arguments.doing.dry_run, &mut outcome)?;
+    let lock = lock_unless(arguments.doing.dry_run)?;
     let installed = match situation::of(name)? {
         Situation::Installed(installed) => installed,
         Situation::Kernels => {

@@ -61,8 +61,8 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let live = if arguments.dry_run { arguments.place.look()? } else { arguments.place.live()? };
     let mut live = live.with_guard(guard_command(&arguments.place.root)?);
     let host = Host { name: facts.hostname, id: facts.machine, kernel: facts.kernel, memory_bytes: facts.memory_bytes };
-    let container = facts.container && !arguments.in_namespace;
-    let look = |live: &Live| prepare(arguments, live, &plan, &host, container);
+    let container = if arguments.in_namespace { None } else { plan::facts::not_the_host() };
+    let look = |live: &Live| prepare(arguments, live, &plan, &host, container.clone());
     let prepared = match look(&live)? {
         Ok(prepared) => prepared,
         Err(refusals) => return refuse(arguments, &refusals),
@@ -112,7 +112,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     }
 }
 
-fn patience(confirm: Option<Duration>) -> Result<Option<u64>, Failure> {
+pub(super) fn patience(confirm: Option<Duration>) -> Result<Option<u64>, Failure> {
     let range = Duration::from_secs(1)..=Duration::from_secs(3600);
     match confirm {
         Some(time) if !range.contains(&time) => {
@@ -124,8 +124,8 @@ fn patience(confirm: Option<Duration>) -> Result<Option<u64>, Failure> {
 
 /// The plan, and this host's facts.
 fn the_plan(arguments: &Arguments) -> Result<(Plan, tuning::plan::Facts), Failure> {
-    let facts = plan::facts::of_this_host();
     let Some(file) = &arguments.plan else {
+        let facts = plan::facts::of_this_host();
         let (Some(bandwidth), Some(rtt), Some(role)) = (arguments.bandwidth, arguments.rtt, arguments.role) else {
             return Err(Failure::usage("name a plan, or --bandwidth, --rtt and --role to make one"));
         };
@@ -143,7 +143,7 @@ fn the_plan(arguments: &Arguments) -> Result<(Plan, tuning::plan::Facts), Failur
     let text = text.map_err(|error| wrong(error.to_string()))?;
     let plan = serde_json::from_str(&text)
         .map_err(|error| wrong(format!("it is no plan: {error}. `linerate plan … --json` prints one")))?;
-    Ok((plan, facts))
+    Ok((plan, plan::facts::identity()))
 }
 
 fn prepare(
@@ -151,7 +151,7 @@ fn prepare(
     live: &Live,
     plan: &Plan,
     host: &Host,
-    container: bool,
+    container: Option<String>,
 ) -> Result<Result<Prepared, Vec<Refusal>>, Failure> {
     // Whoever may not read the journals may still see what would be done.
     let transactions = match load(live) {
@@ -165,14 +165,15 @@ fn prepare(
         root: &disk,
         transactions: &transactions,
         live_only: arguments.live_only,
-        exec: crate::installed::own_program(),
+        // In a folder that stands for another machine: where it will be there.
+        exec: if live.is_machine() { crate::installed::own_program() } else { Ok("/usr/local/bin/linerate".into()) },
         systemd: live.has_systemd() || !live.is_machine(),
     };
     Ok(transaction::prepare(live, plan, &check))
 }
 
 /// This program with what a guard needs; a number is appended.
-fn guard_command(root: &Path) -> Result<Vec<std::ffi::OsString>, Failure> {
+pub(super) fn guard_command(root: &Path) -> Result<Vec<std::ffi::OsString>, Failure> {
     let program = std::env::current_exe();
     let program = program.map_err(|error| Failure::failed(format_args!("find the own program: {error}")))?;
     let root = std::path::absolute(root).map_err(Failure::failed)?;
@@ -231,8 +232,7 @@ fn report(
         document.insert("steps".into(), render::steps_json(prepared));
         document.insert("notes".into(), json!(prepared.notes));
         document.insert("connections_unchanged".into(), json!(render::connections()));
-        document::print(document)?;
-        return Ok(Exit::Done);
+        return told(document::print(document), transaction.is_some());
     }
     let mut text = String::new();
     match result {
@@ -251,8 +251,15 @@ fn report(
         text += done;
         text += &render::connections_sentence();
     }
-    output::print(&output::plain(&text))?;
-    Ok(Exit::Done)
+    told(output::print(&output::plain(&text)), transaction.is_some())
+}
+
+/// The exit code tells what became of the host: a terminal that is gone, or a full disk behind `>`, doesn't undo what was applied.
+fn told(printed: Result<(), Failure>, applied: bool) -> Result<Exit, Failure> {
+    match printed {
+        Err(failure) if !applied => Err(failure),
+        _ => Ok(Exit::Done),
+    }
 }
 
 fn fail(arguments: &Arguments, failed: Failed) -> Result<Exit, Failure> {
@@ -272,7 +279,7 @@ fn fail(arguments: &Arguments, failed: Failed) -> Result<Exit, Failure> {
 }
 
 /// FNV-1a of the plan's changes: tells one plan from another.
-fn fingerprint(plan: &Plan) -> String {
+pub(super) fn fingerprint(plan: &Plan) -> String {
     let text = serde_json::to_string(&plan.changes).unwrap_or_default();
     let hash = text
         .bytes()
@@ -280,6 +287,6 @@ fn fingerprint(plan: &Plan) -> String {
     format!("{hash:016x}")
 }
 
-fn purpose(plan: &Plan) -> String {
+pub(super) fn purpose(plan: &Plan) -> String {
     format!("{} x {}, role {}", plan.target.bandwidth, plan.target.rtt, plan.target.role.name())
 }

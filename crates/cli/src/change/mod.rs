@@ -7,6 +7,7 @@ mod guard;
 mod history;
 mod render;
 mod rollback;
+mod trial;
 mod uninstall;
 mod verify;
 
@@ -25,6 +26,7 @@ pub use confirm::{Arguments as Confirm, run as confirm};
 pub use guard::{Arguments as Guard, run as guard};
 pub use history::{Arguments as History, run as history};
 pub use rollback::{Arguments as Rollback, run as rollback};
+pub use trial::{Ended as Kept, Place as TrialPlace, Trials};
 pub use uninstall::{Arguments as Uninstall, run as uninstall};
 pub use verify::{Arguments as Verify, run as verify};
 
@@ -80,6 +82,16 @@ fn load(live: &Live) -> Result<Vec<Transaction>, Failure> {
         }
         transaction::StoreError::Io { .. } => Failure::failed(error),
     })
+}
+
+/// What `verify` finds, and whether a transaction is in force; `None` where the journals can't be read.
+pub fn compared() -> Option<(Vec<transaction::Finding>, bool)> {
+    let live = Live::new(std::path::Path::new("/"));
+    let transactions = transaction::load(&live).ok()?;
+    let findings = transaction::verify(&live, &Disk::new(std::path::Path::new("/")), &transactions);
+    let boot_id = live.boot_id();
+    let kept = |one: &Transaction| transaction::standing(one, &boot_id) == transaction::Standing::Kept;
+    Some((findings, transactions.iter().any(kept)))
 }
 
 /// Seconds until a deadline, rounded up.

@@ -4,7 +4,7 @@ use serde_json::json;
 use tuning::transaction::{self, Standing, Transaction, Undone, World, standing};
 
 use super::apply_live::Live;
-use super::{Place, load, lock, render};
+use super::{Place, load, lock, render, trial};
 use crate::exit::{Exit, Failure};
 use crate::{document, output, stop};
 
@@ -36,7 +36,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let open = open(&live, &transactions);
     let chosen: Vec<&Transaction> = match arguments.id {
         None if arguments.all => open,
-        None => open.into_iter().take(1).collect(),
+        None => last(open),
         Some(id) => vec![by_id(id, &transactions, &open)?],
     };
     let undone = undo(&mut live, &chosen, arguments.salvage)?;
@@ -47,6 +47,12 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 pub fn open<'t>(live: &Live, transactions: &'t [Transaction]) -> Vec<&'t Transaction> {
     let is_open = |transaction: &&Transaction| standing(transaction, &live.boot_id()) != Standing::Closed;
     transactions.iter().rev().filter(is_open).collect()
+}
+
+/// The last one; where a `tune` was killed, all that it was trying.
+fn last(open: Vec<&Transaction>) -> Vec<&Transaction> {
+    let trials = open.iter().take_while(|transaction| trial::is_trial(transaction)).count();
+    open.into_iter().take(trials.max(1)).collect()
 }
 
 fn by_id<'t>(id: u32, all: &'t [Transaction], open: &[&'t Transaction]) -> Result<&'t Transaction, Failure> {

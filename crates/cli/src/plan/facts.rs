@@ -32,13 +32,21 @@ pub fn not_the_host() -> Option<String> {
     }
 }
 
-/// Reads this host. What can't be read is left out.
-pub fn of_this_host() -> Facts {
+/// Which host this is, and nothing more: the rest takes a hundred times as long.
+pub fn identity() -> Facts {
     Facts {
         kernel: document::release(),
         memory_bytes: inventory::memory_bytes().unwrap_or(0),
         hostname: sysctl::read("kernel.hostname").unwrap_or_default(),
         machine: inventory::fingerprint(),
+        container: not_the_host().is_some(),
+        ..Facts::default()
+    }
+}
+
+/// Reads this host. What can't be read is left out.
+pub fn of_this_host() -> Facts {
+    Facts {
         page_bytes: inventory::page_bytes(),
         sysctls: sysctls(),
         modules: MODULES
@@ -50,7 +58,7 @@ pub fn of_this_host() -> Facts {
         listening_ports: inventory::listening_ports(),
         neighbours: inventory::neighbours(),
         softnet: inventory::softnet().map(|(processed, dropped, squeezed)| Softnet { processed, dropped, squeezed }),
-        container: not_the_host().is_some(),
+        ..identity()
     }
 }
 

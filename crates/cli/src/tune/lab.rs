@@ -6,27 +6,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use host::netns::NetNs;
 use lab::run::{Options as RunOptions, run_cell};
-use measure::stats::{median, percentile};
+use measure::stats::percentile;
 use measure::traffic::StopFlag;
 use scenario::{Cell, Profile, Published, Scenario};
 use serde::Serialize;
-use tuning::plan::{Change, ChangeKind, Place, Plan, Target, plan};
-use tuning::tune::{Ends, Event, Part, Sample};
+use tuning::plan::{Change, Plan, Target, plan};
+use tuning::tune::{Ends, Event, Sample};
 use units::{Duration, Rate};
 
+use super::job::{Explore, Look};
 use super::show::Line;
-use super::{Arguments, Path, text};
+use super::{AVAILABLE, Arguments, CONTROL, text};
 use crate::exit::Failure;
 use crate::lab::{self as command, bbr3::ForTheRun};
-
-const CONTROL: &str = "net.ipv4.tcp_congestion_control";
-const AVAILABLE: &str = "net.ipv4.tcp_available_congestion_control";
-/// Connections at the same time by which a path's bandwidth is looked for: one may be held by its buffers.
-const MANY: [u16; 3] = [1, 4, 16];
-/// More connections are tried while they carry this much more.
-const MORE: f64 = 1.1;
-/// Runs with each control before one is chosen.
-const TRIALS: u64 = 2;
 
 /// One run, for the record.
 #[derive(Debug, Clone, Serialize)]
@@ -71,8 +63,8 @@ impl LabEnds {
     ///
     /// # Errors
     /// A scenario that isn't one, or a machine that can't run the lab.
-    pub fn start(arguments: &Arguments, stop: Arc<AtomicBool>) -> Result<Self, Failure> {
-        let mut scenario = command::load_plain(&arguments.lab)?;
+    pub fn start(arguments: &Arguments, name: &str, stop: Arc<AtomicBool>) -> Result<Self, Failure> {
+        let mut scenario = command::load_plain(name)?;
         let overrides = scenario::Overrides {
             losses: arguments.loss.map(|loss| vec![loss]),
             duration: Some(arguments.duration),
@@ -149,60 +141,6 @@ impl LabEnds {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Measures what the path carries and its RTT: with more and more connections, until more carry no more.
-    pub fn find_path(&mut self, known: Option<Rate>) -> Result<Path, Failure> {
-        self.line.doing("Looking at the path".to_owned());
-        let control = self.candidates.first().cloned().unwrap_or_else(|| self.usual_control.clone());
-        let mut rtts = Vec::new();
-        let mut best: Option<(f64, u16)> = None;
-        for flows in MANY {
-            let run = self.one(&control, flows, self.seed)?;
-            let carried = run.sample.goodput_bps;
-            rtts.extend(run.rtt_idle_ms);
-            self.line.ran(&format!("{flows} x {control}: {}", Rate::from_bps(carried as u64)));
-            let before = best.map_or(0.0, |(most, _)| most);
-            if carried > before {
-                best = Some((carried, flows));
-            }
-            if known.is_some() || carried < before * MORE {
-                break;
-            }
-        }
-        let rtt_ms = rtts.iter().copied().reduce(f64::min);
-        let rtt_ms = rtt_ms.ok_or_else(|| Failure::failed("no probe came back: the path's RTT is not known"))?;
-        let (most, flows) =
-            best.ok_or_else(|| Failure::failed("no data arrived: the path's bandwidth is not known"))?;
-        Ok(match known {
-            Some(rate) => Path { bandwidth_bps: rate.as_bps(), bandwidth_from: "given".to_owned(), rtt_ms },
-            None => Path {
-                bandwidth_bps: most as u64,
-                bandwidth_from: format!("{flows} connections with {control} together"),
-                rtt_ms,
-            },
-        })
-    }
-
-    /// The candidate that carries most, by the median of a few runs; `None` where there is none.
-    pub fn choose_control(&mut self) -> Result<Option<String>, Failure> {
-        let candidates = self.candidates.clone();
-        let [_, _, ..] = &candidates[..] else { return Ok(candidates.into_iter().next()) };
-        self.line.doing(format!("Choosing between {}", candidates.join(" and ")));
-        let mut best: Option<(f64, String)> = None;
-        for name in candidates {
-            let mut carried = Vec::new();
-            for trial in 0..TRIALS {
-                let run = self.one(&name, 1, self.seed + trial)?;
-                carried.push(run.sample.goodput_bps);
-            }
-            let carried = median(&carried).unwrap_or_default();
-            self.line.ran(&format!("{name}: {}", Rate::from_bps(carried as u64)));
-            if best.as_ref().is_none_or(|(most, _)| carried > *most) {
-                best = Some((carried, name));
-            }
-        }
-        Ok(best.map(|(_, name)| name))
-    }
-
     /// The plan for what was found, by the facts of the near end.
     pub fn plan(&self, target: &Target, control: Option<&str>) -> Result<Plan, Failure> {
         let end = NetNs::create().map_err(Failure::failed)?;
@@ -212,22 +150,6 @@ impl LabEnds {
         facts.sysctls.insert(AVAILABLE.to_owned(), control.unwrap_or_default().to_owned());
         facts.modules.remove("tcp_bbr");
         plan(&facts, target).map_err(Failure::usage)
-    }
-
-    /// What can be set in namespaces of its own, and what belongs to the whole host and is left alone.
-    pub fn split(&self, parts: Vec<Part>) -> (Vec<Part>, Vec<Change>) {
-        let mut elsewhere = Vec::new();
-        let mut possible = Vec::new();
-        for part in parts {
-            let (here, host): (Vec<Change>, Vec<Change>) = part.changes.into_iter().partition(|change| {
-                change.kind == ChangeKind::Sysctl && (change.place == Place::Namespace || change.key == CONTROL)
-            });
-            elsewhere.extend(host);
-            if !here.is_empty() {
-                possible.push(Part { block: part.block, changes: here });
-            }
-        }
-        (possible, elsewhere)
     }
 
     fn one(&mut self, control: &str, flows: u16, seed: u64) -> Result<Run, Failure> {
@@ -277,6 +199,25 @@ impl LabEnds {
         };
         self.runs.push(run.clone());
         Ok(run)
+    }
+}
+
+impl Explore for LabEnds {
+    fn line(&mut self) -> &mut Line {
+        &mut self.line
+    }
+
+    fn candidates(&self) -> &[String] {
+        &self.candidates
+    }
+
+    fn usual_control(&self) -> &str {
+        &self.usual_control
+    }
+
+    fn look(&mut self, control: &str, flows: u16, trial: u64) -> Result<Look, Failure> {
+        let run = self.one(control, flows, self.seed + trial)?;
+        Ok(Look { carried_bps: run.sample.goodput_bps, rtt_ms: run.rtt_idle_ms })
     }
 }
 

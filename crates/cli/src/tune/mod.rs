@@ -1,26 +1,41 @@
 //! `linerate tune`: the whole job, measured.
 
+mod end;
+mod host;
+mod idle;
+mod job;
 mod lab;
+mod peer;
 mod show;
 mod text;
 
 use std::path::PathBuf;
 
-use serde_json::json;
-use tuning::plan::{Plan, Role, Target};
-use tuning::tune::{Difference, Limits, Options, Outcome, parts, run as decide};
+use serde_json::{Map, Value, json};
+use tuning::plan::{Change, ChangeKind, Place, Plan, Role, Target};
+use tuning::tune::{Difference, Limits, Options, Outcome, Part, parts, run as decide};
 use units::{Duration, Probability, Rate};
+
+use job::Explore;
+pub use peer::split_port;
 
 use crate::exit::{Exit, Failure};
 use crate::lab::quantity;
-use crate::{document, output, stop};
+use crate::{change, document, output, stop};
+
+const CONTROL: &str = "net.ipv4.tcp_congestion_control";
+const AVAILABLE: &str = "net.ipv4.tcp_available_congestion_control";
 
 /// Arguments of `tune`.
 #[derive(clap::Args)]
+#[command(group = clap::ArgGroup::new("path").required(true).args(["lab", "peer"]))]
 pub struct Arguments {
+    /// Tune this host for the path to a host where `linerate serve` (or `iperf3 -s`) runs
+    #[arg(long, value_name = "HOST[:PORT]")]
+    peer: Option<String>,
     /// Do the job with both ends in the lab: a built-in scenario (`linerate lab list`) or a scenario file. Touches nothing on the host
     #[arg(long, value_name = "SCENARIO")]
-    lab: String,
+    lab: Option<String>,
     /// What the host is for: web, proxy, bulk, video, database or workstation
     #[arg(long, value_parser = super::plan::role, default_value = "bulk", value_name = "ROLE")]
     role: Role,
@@ -31,12 +46,12 @@ pub struct Arguments {
     #[arg(long, value_name = "RATE", value_parser = quantity::<Rate>)]
     bandwidth: Option<Rate>,
     /// The path's loss, where the scenario has several, such as 1.5%
-    #[arg(long, value_name = "P", value_parser = quantity::<Probability>)]
+    #[arg(long, value_name = "P", value_parser = quantity::<Probability>, conflicts_with = "peer")]
     loss: Option<Probability>,
     /// Pairs of runs for each decision; with fewer than six no difference can be told from chance at 5 %
     #[arg(long, default_value_t = 6, value_name = "N", value_parser = clap::value_parser!(u32).range(6..=100))]
     pairs: u32,
-    /// Length of one run
+    /// Length of one run, warm-up included
     #[arg(long, default_value = "6s", value_name = "T", value_parser = quantity::<Duration>)]
     duration: Duration,
     /// Left out of the figures at a run's start
@@ -51,6 +66,46 @@ pub struct Arguments {
     /// Write everything as JSON (`-` is standard output)
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
+    #[command(flatten)]
+    real: Real,
+}
+
+/// What only a real path has.
+#[derive(clap::Args)]
+#[command(next_help_heading = "On a real path")]
+struct Real {
+    /// What is measured: what this host sends (`forward`), receives (`reverse`), or both at once
+    #[arg(long, value_enum, default_value_t, requires = "peer")]
+    direction: Direction,
+    /// Do it without asking
+    #[arg(long, short, requires = "peer")]
+    yes: bool,
+    /// At the end, undo everything by itself after this time (1s to 1h) unless `linerate confirm` comes; a restart undoes it too
+    #[arg(long, value_name = "T", requires = "peer", value_parser = quantity::<Duration>)]
+    confirm: Option<Duration>,
+    /// Keep what helped until the next restart only: no file is written
+    #[arg(long, requires = "peer")]
+    live_only: bool,
+    /// Where the job is stopped or the peer goes away, keep what was decided by then instead of putting everything back
+    #[arg(long, requires = "peer")]
+    keep_partial: bool,
+    /// Token for a server that wants one
+    #[arg(long, value_name = "FILE", requires = "peer")]
+    token_file: Option<PathBuf>,
+    #[command(flatten)]
+    place: change::TrialPlace,
+}
+
+/// Who sends in the runs.
+#[derive(clap::ValueEnum, Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Direction {
+    /// This host sends
+    #[default]
+    Forward,
+    /// The peer sends
+    Reverse,
+    /// Both at once
+    Both,
 }
 
 /// What was found out about the path before anything was changed.
@@ -75,29 +130,66 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
             arguments.warmup, arguments.duration
         )));
     }
+    match (&arguments.lab, &arguments.peer) {
+        (Some(scenario), _) => in_the_lab(arguments, scenario),
+        (None, Some(peer)) => peer::run(arguments, peer),
+        (None, None) => Err(Failure::usage("name a --peer, or a scenario for --lab")),
+    }
+}
+
+fn in_the_lab(arguments: &Arguments, scenario: &str) -> Result<Exit, Failure> {
     let started = document::head("tune");
-    let mut ends = lab::LabEnds::start(arguments, stop::on_signal()?)?;
-    let path = ends.find_path(arguments.bandwidth)?;
-    let control = ends.choose_control()?;
-    let plan = ends.plan(
-        &Target {
-            bandwidth: Rate::from_bps(path.bandwidth_bps),
-            rtt: Duration::from_nanos((path.rtt_ms * 1e6) as u64),
-            role: arguments.role,
-            connections: None,
-        },
-        control.as_deref(),
-    )?;
-    let (possible, elsewhere) = ends.split(parts(&plan));
+    let mut ends = lab::LabEnds::start(arguments, scenario, stop::on_signal()?)?;
+    ends.line().doing("The ends as they are".to_owned());
+    let usual = ends.usual_control().to_owned();
+    let carried_bps = ends.look(&usual, 1, 0)?.carried_bps;
+    ends.line().ran(&format!("{usual}: {}", Rate::from_bps(carried_bps as u64)));
+    let (path, first) = job::find_path(&mut ends, arguments.bandwidth)?;
+    let chosen = job::choose_control(&mut ends, first)?;
+    let mut plan = ends.plan(&target(arguments, &path), chosen.as_ref().map(|chosen| chosen.control.as_str()))?;
+    job::propose_measured(&mut plan, &job::Chosen { control: usual, carried_bps }, chosen.as_ref());
+    let (possible, elsewhere) = split(parts(&plan));
     eprint!("{}", text::plan(&path, &possible, &elsewhere));
     if arguments.dry_run {
-        return finish(arguments, started, &path, &plan, None, &ends);
+        return finish_lab(arguments, started, &path, &plan, None, &ends);
     }
+    let outcome = with_options(arguments, |options| decide(&mut ends, possible, options))?;
+    finish_lab(arguments, started, &path, &plan, Some(&outcome), &ends)
+}
+
+fn target(arguments: &Arguments, path: &Path) -> Target {
+    Target {
+        bandwidth: Rate::from_bps(path.bandwidth_bps),
+        rtt: Duration::from_nanos((path.rtt_ms * 1e6) as u64),
+        role: arguments.role,
+        connections: None,
+    }
+}
+
+fn with_options<T>(arguments: &Arguments, job: impl FnOnce(&mut Options<'_>) -> T) -> T {
     let mut coin = show::Coin::new(arguments.seed);
-    let mut options =
-        Options { pairs: arguments.pairs, limits: Limits::default(), differ: &differ, with_first: &mut || coin.toss() };
-    let outcome = decide(&mut ends, possible, &mut options)?;
-    finish(arguments, started, &path, &plan, Some(&outcome), &ends)
+    job(&mut Options {
+        pairs: arguments.pairs,
+        limits: Limits::default(),
+        differ: &differ,
+        with_first: &mut || coin.toss(),
+    })
+}
+
+/// What can be set in a network namespace of its own, and what belongs to the whole host and is left alone.
+fn split(parts: Vec<Part>) -> (Vec<Part>, Vec<Change>) {
+    let mut elsewhere = Vec::new();
+    let mut possible = Vec::new();
+    for part in parts {
+        let (here, host): (Vec<Change>, Vec<Change>) = part.changes.into_iter().partition(|change| {
+            change.kind == ChangeKind::Sysctl && (change.place == Place::Namespace || change.key == CONTROL)
+        });
+        elsewhere.extend(host);
+        if !here.is_empty() {
+            possible.push(Part { block: part.block, changes: here });
+        }
+    }
+    (possible, elsewhere)
 }
 
 /// Two series by the signed-rank test.
@@ -110,9 +202,9 @@ fn differ(with: &[f64], without: &[f64]) -> Difference {
     })
 }
 
-fn finish(
+fn finish_lab(
     arguments: &Arguments,
-    mut document: serde_json::Map<String, serde_json::Value>,
+    mut document: Map<String, Value>,
     path: &Path,
     plan: &Plan,
     outcome: Option<&Outcome>,
@@ -133,7 +225,10 @@ fn finish(
     }
     let Some(outcome) = outcome else { return Ok(Exit::Done) };
     if arguments.json.as_deref() != Some(std::path::Path::new("-")) {
-        output::print(&text::outcome(outcome, ends.published(), ends.invalid_runs(), output::width()))?;
+        let mut said = text::outcome(outcome, ends.published(), output::width());
+        said += &text::settings(outcome);
+        said += &text::invalid(ends.invalid_runs(), output::width());
+        output::print(&said)?;
     }
     Ok(if outcome.partial || ends.stopped() || ends.invalid_runs() > 0 { Exit::Found } else { Exit::Done })
 }

@@ -47,11 +47,11 @@ pub fn run(with: bool, sample: &Sample) -> String {
 }
 
 /// The end: what was kept, why, and what it gives.
-pub fn outcome(outcome: &Outcome, published: Option<String>, invalid: usize, width: usize) -> String {
+pub fn outcome(outcome: &Outcome, published: Option<String>, width: usize) -> String {
     let width = width.min(110);
     let mut out = String::new();
     if outcome.partial {
-        out += "Stopped before the end: only what was decided by then is kept.\n\n";
+        out += "Stopped before the end: this was decided by then.\n\n";
     }
     for job in &outcome.blocks {
         let name = job.part.block.name();
@@ -74,14 +74,30 @@ pub fn outcome(outcome: &Outcome, published: Option<String>, invalid: usize, wid
             if let Some(published) = published {
                 out += &format!("The guide's figure, {published}\n");
             }
-            out += "\nTo set the same on a host:\n";
-            for change in outcome.kept() {
-                out += &format!("  {} = {}\n", change.key, change.to);
-            }
         }
         _ if outcome.partial => {}
         _ => out += "\nNothing is worth changing on this path.\n",
     }
+    out
+}
+
+/// What was kept in the lab, for a host.
+pub fn settings(outcome: &Outcome) -> String {
+    if outcome.judgement.is_none() || outcome.kept().next().is_none() {
+        return String::new();
+    }
+    let mut out =
+        "\nTo set the same on a host, and measure there (`linerate tune --peer HOST` does both):\n".to_owned();
+    for change in outcome.kept() {
+        out += &format!("  {} = {}\n", change.key, change.to);
+    }
+    out
+}
+
+/// Runs that the lab says are none; empty where there are none.
+pub fn invalid(invalid: usize, width: usize) -> String {
+    let mut out = String::new();
+    let width = width.min(110);
     if invalid > 0 {
         let (runs, were) = if invalid == 1 { ("run", "was") } else { ("runs", "were") };
         out += &wrap::hanging(
@@ -119,4 +135,10 @@ fn middle(samples: &[Sample]) -> String {
         median(&|sample| sample.rtt_loaded_ms).map_or_else(String::new, |rtt| format!(", RTT under load {rtt:.1} ms"));
     let again = median(&|sample| Some(sample.retransmitted_share)).unwrap_or_default() * 100.0;
     format!("{}{rtt}, {again:.2} % sent again", Rate::from_bps(goodput as u64))
+}
+
+/// What the runs say about losses.
+pub fn loss(estimate: &report::bench::PathEstimate) -> String {
+    let share = estimate.loss.map_or_else(String::new, |loss| format!(" {:.2} %,", loss * 100.0));
+    format!("{share} {}: {}", estimate.loss_kind, estimate.because).trim_start().to_owned()
 }

@@ -8,7 +8,7 @@ mod window;
 use units::{Duration, Instant};
 
 use crate::filter::WindowedMax;
-use crate::fixed::{Bandwidth, INFINITE, UNIT, generator, random_below, rate_from_bytes};
+use crate::fixed::{Bandwidth, INFINITE, SLOWEST, UNIT, generator, random_below, rate_from_bytes};
 use crate::round::Round;
 use crate::{Ack, Bound, Cause, Connection, Control, Controller, Observer, Phase, RateSample, Recovery, Undo};
 use long_term::LongTerm;

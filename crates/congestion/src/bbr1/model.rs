@@ -1,7 +1,7 @@
 //! How fast and how much: bandwidth, what is in flight, ACK aggregation, pacing.
 
 use super::{
-    Ack, Bandwidth, Bbr1, CYCLE, Call, Duration, HIGH_GAIN, INFINITE, INITIAL_CWND, Mode, UNIT, interval_us,
+    Ack, Bandwidth, Bbr1, CYCLE, Call, Duration, HIGH_GAIN, INFINITE, INITIAL_CWND, Mode, SLOWEST, UNIT, interval_us,
     rate_from_bytes,
 };
 
@@ -119,7 +119,8 @@ impl Bbr1 {
     }
 
     fn pacing_rate(&self, x: &Call<'_>, bw: Bandwidth, gain: u32) -> units::Rate {
-        rate_from_bytes(bw.bytes_per_second(x.conn.mss, gain, MARGIN_PERCENT)).min(x.conn.max_pacing_rate)
+        let bytes = bw.bytes_per_second(x.conn.mss, gain, MARGIN_PERCENT);
+        rate_from_bytes(bytes).min(x.conn.max_pacing_rate).max(SLOWEST)
     }
 
     /// Not downwards before the pipe was full, because samples may be application-limited.

@@ -1,8 +1,8 @@
 //! Lost packets: did one take the loss of its flight above the threshold? draft, "Probing for Bandwidth In ProbeBW".
 
 use super::{Bbr3, Call};
-use crate::Lost;
 use crate::fixed::{UNIT, UNIT_SHIFT, scale};
+use crate::{Connection, Flight, Lost};
 
 /// draft, InflightAtLoss(): packets in flight as the loss rate crossed `thresh`/256, for a lost packet sent as the last of `tx_in_flight`, `lost`
 /// packets of which are lost. Solves (lost before + x) / (in flight before + x) = threshold.
@@ -38,21 +38,23 @@ impl Bbr3 {
         self.state.loss_in_round = true;
     }
 
+    /// Which packet of a row, counted from 1, takes its flight above the loss threshold; `None` where none does, or no probe is under way.
+    pub fn crossing(&self, conn: &Connection, lost: &Lost) -> Option<u32> {
+        let tx_in_flight = lost.tx_in_flight.filter(|packets| self.state.bw_probe_samples && *packets > 0)?;
+        let tolerated = if conn.sees_every_loss { scale(tx_in_flight, self.params.loss_thresh) } else { 0 };
+        let needed = tolerated.saturating_sub(lost.lost_before).saturating_add(1);
+        (needed <= lost.packets).then_some(needed)
+    }
+
     /// draft, HandleLostPacket(), for packets in a row: finds the one that takes its flight above the threshold.
     pub(super) fn handle_lost(&mut self, x: &mut Call<'_>, lost: &Lost) {
         self.save_state_upon_loss(x.control.cwnd);
         self.note_loss(x);
-        let Some(tx_in_flight) = lost.tx_in_flight.filter(|packets| self.state.bw_probe_samples && *packets > 0) else {
-            return;
-        };
-        let thresh = self.params.loss_thresh;
-        let tolerated = if x.conn.sees_every_loss { scale(tx_in_flight, thresh) } else { 0 };
-        let needed = tolerated.saturating_sub(lost.lost_before).saturating_add(1);
-        if needed > lost.packets {
-            return;
-        }
-        let in_flight = tx_in_flight.saturating_add(needed - 1);
-        let at_loss = inflight_at_loss(in_flight, lost.lost_before.saturating_add(needed), thresh);
+        let Some(needed) = self.crossing(x.conn, lost) else { return };
+        let first = Flight { tx_in_flight: lost.tx_in_flight.unwrap_or(0), lost_before: lost.lost_before };
+        let flight = lost.crossing.unwrap_or(first);
+        let lost_with_it = flight.lost_before.saturating_add(needed);
+        let at_loss = inflight_at_loss(flight.tx_in_flight, lost_with_it, self.params.loss_thresh);
         self.handle_inflight_too_high(x, at_loss, lost.is_app_limited);
     }
 }

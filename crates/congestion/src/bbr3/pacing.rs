@@ -2,7 +2,7 @@
 
 use super::mode::STARTUP_PACING_GAIN;
 use super::{Bbr3, Call};
-use crate::fixed::{Bandwidth, rate_from_bytes};
+use crate::fixed::{Bandwidth, SLOWEST, rate_from_bytes};
 use units::Rate;
 
 /// One window per this, microseconds, as long as no round trip was measured.
@@ -11,7 +11,7 @@ const RTT_UNKNOWN_US: u64 = 1000;
 impl Bbr3 {
     fn pacing_rate(&self, x: &Call<'_>, bw: Bandwidth, gain: u32) -> Rate {
         let bytes = bw.bytes_per_second(x.conn.mss, gain, self.params.pacing_margin_percent);
-        rate_from_bytes(bytes).min(x.conn.max_pacing_rate)
+        rate_from_bytes(bytes).min(x.conn.max_pacing_rate).max(SLOWEST)
     }
 
     /// draft, InitPacingRate(): one window per round trip, or per millisecond.

@@ -66,6 +66,9 @@ impl Bbr3 {
     /// draft, HandleSpuriousLossDetection().
     pub(super) fn handle_spurious_loss_detection(&mut self, x: &mut Call<'_>) {
         self.state.loss_in_round = false;
+        self.state.loss_round_start = false;
+        self.state.loss_round_delivered = x.conn.delivered;
+        self.state.loss_events_in_round = 0;
         self.reset_full_bw(Bandwidth::ZERO);
         let state = &mut self.state;
         state.bw_lo = state.bw_lo.max(state.undo_bw_lo);
@@ -82,6 +85,9 @@ impl Bbr3 {
             _ => {}
         }
         self.state.undo_mode = None;
+        // There may be no ACK that sets the pace of the restored mode.
+        (self.state.pacing_gain, self.state.cwnd_gain) = self.state.mode.gains();
+        self.set_pacing_rate(x, self.state.pacing_gain);
         x.control.cwnd = self.bound_cwnd(x, x.control.cwnd.max(self.state.prior_cwnd));
     }
 

@@ -5,10 +5,10 @@ mod receiver;
 mod sender;
 
 use congestion::{Bound, Controller, Observer, Phase};
+pub use path::RateModel;
 use path::{
     Delivery, Discipline, DropCause, Ecn, FlowId, Link, LinkConfig, LossModel, Packet, QueueConfig, QueueLimit,
 };
-pub use path::{Policer, RateModel};
 use receiver::{Acknowledgement, Receiver};
 pub use sender::{Application, Sender};
 use units::{Bytes, Duration, Instant, Probability, Rate};

@@ -1,6 +1,6 @@
 //! The journal of one transaction: what it will change, from what to what, and how far it came.
 //!
-//! A text, one record a line: a CRC-32 of the rest in eight hexadecimal digits, a blank, and the record as JSON. It begins with
+//! A text, one record a line: a CRC-32 of the rest in eight hexadecimal digits, the line's number, and the record as JSON. It begins with
 //! [`Record::Begin`], one [`Record::Step`] for each change and [`Record::Ready`]; that much is put in place as a whole before anything is
 //! changed, so that a journal without it was damaged by somebody. Everything later is appended, one line at a time: only the last
 //! line can be torn, and a torn line never happened.

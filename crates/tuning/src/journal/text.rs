@@ -4,10 +4,11 @@ use super::JOURNAL_FORMAT;
 use super::checksum::crc32;
 use super::record::{Begin, Left, Record, Step};
 
-/// A record as its line, with the line feed.
-pub fn line(record: &Record) -> String {
+/// A record as the line of this number, counted from 1, with the line feed.
+pub fn line(number: usize, record: &Record) -> String {
     let json = serde_json::to_string(record).unwrap_or_default();
-    format!("{:08x} {json}\n", crc32(json.as_bytes()))
+    let text = format!("{number} {json}");
+    format!("{:08x} {text}\n", crc32(text.as_bytes()))
 }
 
 /// Why a journal can't be followed.
@@ -52,6 +53,8 @@ pub struct Journal {
     pub closed: Option<(String, Vec<Left>)>,
     /// How many bytes are whole lines: what is behind them never happened.
     pub whole: usize,
+    /// How many lines those are.
+    pub lines: usize,
 }
 
 impl Journal {
@@ -65,7 +68,9 @@ impl Journal {
         let lines: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
         for (index, bytes) in lines.iter().enumerate() {
             let record = match record(bytes) {
-                Some(record) => record,
+                Some((number, record)) if number == index + 1 => record,
+                // A line before it is missing.
+                Some(_) => return Err(Damage::Line(index + 1)),
                 // Appended and cut off by a crash: whatever it was to say was not done yet.
                 None if ready && index + 1 == lines.len() && !bytes.ends_with(b"\n") => break,
                 None if !ready && index + 1 == lines.len() => return Err(Damage::Cut),
@@ -75,6 +80,7 @@ impl Journal {
             journal.take(record, index + 1, ready)?;
             ready |= ends_head;
             journal.whole += bytes.len();
+            journal.lines += 1;
         }
         if ready { Ok(journal) } else { Err(Damage::Cut) }
     }
@@ -83,7 +89,7 @@ impl Journal {
     pub fn salvage(bytes: &[u8]) -> Self {
         let mut journal = Self::empty();
         for bytes in bytes.split_inclusive(|byte| *byte == b'\n') {
-            match record(bytes) {
+            match record(bytes).map(|(_, record)| record) {
                 Some(Record::Begin(begin)) => journal.begin = begin,
                 Some(Record::Step { step, lasting }) => journal.steps.push((step, lasting)),
                 Some(Record::Kept) => journal.kept = true,
@@ -108,6 +114,7 @@ impl Journal {
             borrowed: None,
             closed: None,
             whole: 0,
+            lines: 0,
         }
     }
 
@@ -140,14 +147,16 @@ impl Journal {
     }
 }
 
-fn record(line: &[u8]) -> Option<Record> {
+/// A whole line's number and record.
+fn record(line: &[u8]) -> Option<(usize, Record)> {
     let text = str::from_utf8(line).ok()?.strip_suffix('\n')?;
-    let (sum, json) = text.split_once(' ')?;
+    let (sum, text) = text.split_once(' ')?;
     let sum = u32::from_str_radix(sum, 16).ok().filter(|_| sum.len() == 8)?;
-    if sum != crc32(json.as_bytes()) {
+    if sum != crc32(text.as_bytes()) {
         return None;
     }
-    serde_json::from_str(json).ok()
+    let (number, json) = text.split_once(' ')?;
+    Some((number.parse().ok()?, serde_json::from_str(json).ok()?))
 }
 
 #[cfg(test)]
@@ -165,7 +174,8 @@ mod tests {
     }
 
     fn text(records: &[Record]) -> Vec<u8> {
-        records.iter().map(line).collect::<String>().into_bytes()
+        let lines = records.iter().enumerate().map(|(index, record)| line(index + 1, record));
+        lines.collect::<String>().into_bytes()
     }
 
     #[test]
@@ -220,6 +230,11 @@ mod tests {
         bytes[second] ^= 4;
         assert_eq!(Journal::parse(&bytes), Err(Damage::Line(2)));
         assert_eq!(Journal::salvage(&bytes).steps.len(), 1);
+        // A whole line that was taken out is missed.
+        let whole = text(&records);
+        let lines: Vec<&[u8]> = whole.split_inclusive(|byte| *byte == b'\n').collect();
+        let without = [&lines[..1], &lines[2..]].concat().concat();
+        assert_eq!(Journal::parse(&without), Err(Damage::Line(2)));
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub mod world;
 pub use act::{Fate, StepError};
 pub use own::{BOOT_UNIT, DROP_IN, MODULES, UNIT};
 pub use prepare::{Check, Prepared, Refusal, prepare};
-pub use run::{Ended, Failed, Request, Undone, apply, close_other_boots, confirm, roll_back, uninstall_files};
+pub use run::{Ended, Failed, Request, Undone, apply, close_other_boots, confirm, forget, roll_back, uninstall_files};
 pub use store::{STATE, Standing, StoreError, Transaction, load, standing};
 pub use verify::{Finding, Late, late, verify};
 pub use world::{Found, World};

@@ -3,7 +3,7 @@
 use super::own::{self, DROP_IN, MARK, MODULES, UNIT, WANTED};
 use super::store::{Standing, Transaction, standing};
 use super::world::{Found, World};
-use crate::catalogue::{Catalogue, Kind};
+use crate::catalogue::{Catalogue, Importance, Kind};
 use crate::effective::root::{Entry, Root, Unreadable};
 use crate::effective::{Applier, timeline};
 use crate::journal::{Content, Ring, Step, Tree};
@@ -14,8 +14,8 @@ use crate::plan::{Change, ChangeKind, Host, PLAN_SCHEMA, Plan};
 pub struct Check<'a, R: ?Sized> {
     /// This host.
     pub host: &'a Host,
-    /// Whether this is a container, or another network namespace than the host's.
-    pub container: bool,
+    /// How it is known that this is a container, or another network namespace than the host's; `None`: it is the host.
+    pub container: Option<String>,
     /// The files that set sysctls at boot.
     pub root: &'a R,
     /// The journals.
@@ -47,7 +47,7 @@ pub struct Refusal {
 }
 
 /// Disciplines without classes, which every role's plan is made of.
-const KINDS: [&str; 7] = ["fq", "fq_codel", "cake", "sfq", "pie", "fq_pie", "pfifo_fast"];
+const KINDS: [&str; 8] = ["fq", "fq_codel", "cake", "sfq", "pie", "fq_pie", "pfifo_fast", "pfifo"];
 /// What kernels and distributions put there by themselves.
 const DEFAULTS: [&str; 3] = ["pfifo_fast", "fq_codel", "fq"];
 
@@ -131,11 +131,11 @@ impl<'a, W: World, R: Root + ?Sized> Draft<'a, W, R> {
                 theirs.kernel, ours.kernel
             ));
         }
-        if check.container {
-            self.refuse(
-                "this is a container, or a network namespace that is not the host's: linerate changes nothing in one. \
-                 `linerate plan --format kubernetes` and `--format containerfile` say what can be set for it, and from where",
-            );
+        if let Some(known) = &check.container {
+            self.refuse(format!(
+                "this is {known}: linerate changes nothing in one. `linerate plan --format kubernetes` and `--format containerfile` say what \
+                 can be set for it, and from where"
+            ));
         }
         if self.world.is_read_only("/proc/sys") {
             self.refuse("/proc/sys is mounted read-only here: nothing can be set");
@@ -194,6 +194,9 @@ impl<'a, W: World, R: Root + ?Sized> Draft<'a, W, R> {
         let Some(found) = Catalogue::builtin().lookup_key(&key) else {
             return self.malformed(wrong("no key that linerate knows: `linerate knobs` lists those it does"));
         };
+        if found.knob.importance == Importance::Other {
+            return self.malformed(wrong("no matter of the network's performance: linerate doesn't set it"));
+        }
         let value = match self.world.sysctl(&change.key) {
             Ok(Some(value)) => value,
             Ok(None) => {

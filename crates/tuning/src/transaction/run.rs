@@ -299,6 +299,21 @@ pub fn close_other_boots<W: World>(world: &mut W) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// Removes the journal of a transaction that is undone: one that was only for a trial, and that nobody needs to read about.
+///
+/// # Errors
+/// [`StoreError`]; also where it can't be read. One that is not undone is left.
+pub fn forget<W: World>(world: &mut W, id: u32) -> Result<(), StoreError> {
+    let boot_id = world.boot_id();
+    let all = store::load(world)?;
+    let closed =
+        all.iter().find(|transaction| transaction.id == id && standing(transaction, &boot_id) == Standing::Closed);
+    match closed {
+        Some(transaction) => file::remove(world, &transaction.path).map_err(store::io("remove", &transaction.path)),
+        None => Ok(()),
+    }
+}
+
 /// Removes the journals and the state directory. The caller has rolled everything back; the lock's file is the caller's.
 ///
 /// # Errors

@@ -157,6 +157,8 @@ pub(super) struct Pen {
     path: String,
     /// Bytes that are whole lines.
     whole: u64,
+    /// How many lines those are.
+    lines: usize,
     /// Whether there may be a torn line behind them.
     torn: bool,
 }
@@ -165,20 +167,21 @@ impl Pen {
     /// Puts the head of a new journal in its place.
     pub(super) fn begin<W: World>(world: &mut W, id: u32, head: &[Record]) -> Result<Self, StoreError> {
         let path = path_of(id);
-        let text: String = head.iter().map(line).collect();
+        let text: String = head.iter().enumerate().map(|(index, record)| line(index + 1, record)).collect();
         file::put(world, &path, text.as_bytes(), 0o600).map_err(io("write", &path))?;
-        Ok(Self { path, whole: text.len() as u64, torn: false })
+        Ok(Self { path, whole: text.len() as u64, lines: head.len(), torn: false })
     }
 
     /// Goes on with a journal that was read.
     pub(super) fn resume(transaction: &Transaction) -> Self {
-        let whole = transaction.journal.as_ref().map_or(transaction.bytes.len(), |journal| journal.whole);
-        Self { path: transaction.path.clone(), whole: whole as u64, torn: whole < transaction.bytes.len() }
+        let journal = transaction.journal.as_ref();
+        let (whole, lines) = journal.map_or((transaction.bytes.len(), 0), |journal| (journal.whole, journal.lines));
+        Self { path: transaction.path.clone(), whole: whole as u64, lines, torn: whole < transaction.bytes.len() }
     }
 
     /// Appends a record and waits until it is on the disk.
     pub(super) fn write<W: World>(&mut self, world: &mut W, record: &Record) -> Result<(), StoreError> {
-        let text = line(record);
+        let text = line(self.lines + 1, record);
         let failed = io("write", &self.path);
         let mut write = || {
             let mut file = world.open_end(&self.path)?;
@@ -192,6 +195,7 @@ impl Pen {
         write().map_err(failed)?;
         self.torn = false;
         self.whole += text.len() as u64;
+        self.lines += 1;
         Ok(())
     }
 

@@ -16,14 +16,14 @@ pub enum Found {
         bytes: Vec<u8>,
         /// The lower twelve bits of its mode.
         mode: u32,
-        /// Whether it belongs to who runs this.
+        /// Whether it belongs to who runs this, or to root.
         own: bool,
     },
     /// A directory.
     Folder {
         /// The lower twelve bits of its mode.
         mode: u32,
-        /// Whether it belongs to who runs this.
+        /// Whether it belongs to who runs this, or to root.
         own: bool,
     },
     /// A symbolic link, and what is written in it.

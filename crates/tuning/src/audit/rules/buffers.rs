@@ -82,6 +82,11 @@ fn larger(look: &Look<'_>, key: &str, need: u64) -> Option<(String, u64)> {
     (to > there[2]).then(|| (format!("{} {} {to}", there[0], there[1]), to))
 }
 
+/// `1.69 s`, `5 h`.
+fn span(us: u64) -> String {
+    if us < 120_000_000 { Duration::from_micros(us).to_string() } else { time(us / 1_000_000) }
+}
+
 /// What one connection carries with so much payload in flight.
 fn carried(payload: u64, rtt_us: u64) -> Rate {
     Rate::from_transfer(Bytes::new(payload), Duration::from_micros(rtt_us.max(1)))
@@ -105,8 +110,8 @@ fn send_buffer(look: &mut Look<'_>) {
     .shows(
         format!(
             "{} busy, {} of it without room in the send buffer",
-            time(busy.held.busy_us / 1_000_000),
-            time(busy.held.sndbuf_limited_us / 1_000_000)
+            span(busy.held.busy_us),
+            span(busy.held.sndbuf_limited_us)
         ),
         busy.when.clone(),
         busy.from,
@@ -176,8 +181,8 @@ fn peer_window(look: &mut Look<'_>) {
     .shows(
         format!(
             "{} busy, {} of it without room in the other end's window",
-            time(busy.held.busy_us / 1_000_000),
-            time(busy.held.rwnd_limited_us / 1_000_000)
+            span(busy.held.busy_us),
+            span(busy.held.rwnd_limited_us)
         ),
         busy.when.clone(),
         busy.from,

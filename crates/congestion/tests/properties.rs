@@ -43,7 +43,7 @@ fn drive(cc: &mut dyn Controller, rate: Rate, rtt: Duration, mss: u64, flights: 
             groups.push_back((stamp, room, free + rtt));
             let paced =
                 control.pacing_rate.map_or(Duration::ZERO, |rate| rate.time_for(Bytes::new(u64::from(room) * mss)));
-            conn.now = conn.now + paced.min(rtt / 8);
+            conn.now += paced.min(rtt / 8);
         }
         let Some((stamp, packets, due)) = groups.front().copied() else { continue };
         if due > conn.now && conn.in_flight < control.cwnd && groups.len() < 64 {

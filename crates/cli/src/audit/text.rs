@@ -47,14 +47,16 @@ fn unread(facts: &Facts) -> Vec<String> {
         let why = match &fact.value {
             Some(value) if empty(value) => "nothing in it could be read",
             Some(_) => return,
-            None => fact.missing.as_deref().unwrap_or("not looked at"),
+            // A saved audit that does not speak of it.
+            None if fact.from.is_empty() => return,
+            None => fact.missing.as_deref().unwrap_or("no reason is known"),
         };
-        let from = if fact.from.is_empty() { String::new() } else { format!("{}: ", fact.from) };
-        out.push(format!("{what} ({from}{why})"));
+        out.push(format!("{what} ({}: {why})", fact.from));
     }
     let host = &facts.host;
     let mut out = Vec::new();
-    if facts.plan.sysctls.is_empty() {
+    // Read here, not out of a document that does not speak of them.
+    if facts.plan.sysctls.is_empty() && !host.controls.from.is_empty() {
         out.push("sysctls (/proc/sys)".to_owned());
     }
     check(&mut out, "congestion controls", &host.controls, Vec::is_empty);

@@ -139,7 +139,9 @@ fn walk(folder: &Path, picture: &mut BTreeMap<String, String>) {
     for entry in fs::read_dir(folder).unwrap().flatten() {
         let path = entry.path();
         let name = path.display().to_string();
-        if path.is_dir() {
+        if path.is_symlink() {
+            picture.insert(name, format!("link to {}", fs::read_link(&path).unwrap().display()));
+        } else if path.is_dir() {
             walk(&path, picture);
             picture.insert(name, "directory".into());
         } else {

@@ -170,26 +170,59 @@ fn a_queue_that_really_overflows_is_found_with_its_program() {
 
 /// A flow of the client's namespace that an audit observes.
 enum Flow {
-    /// A tiny send buffer before a slow device, and room at the other end for all that comes through meanwhile, read or not.
+    /// A send buffer that holds far less than the path, and room at the other end for all that comes through meanwhile, read or not.
     SmallSendBuffer,
     /// A program at the other end that reads nothing.
     NoReader,
 }
 
+/// A path of the lab, 60 ms long: data has to be under way for a buffer to hold it until it is acknowledged.
+fn long_path() -> lab::session::Session {
+    let parts =
+        scenario::AdHoc::new(path::RateModel::Constant(units::Rate::from_mbps(200)), units::Duration::from_millis(60));
+    let scenario = scenario::Scenario::ad_hoc(parts).unwrap();
+    let cell = scenario.cells().unwrap().remove(0);
+    lab::session::Session::start(lab::session::Setup {
+        forward: &cell.forward,
+        back: &cell.back,
+        data_from: lab::session::DataFrom::Client,
+        seed: 1,
+        mtu: scenario.path.mtu,
+        sysctls: &[],
+        flows: 0,
+        probe: false,
+        log_packets: false,
+        capture: None,
+    })
+    .unwrap()
+}
+
 fn observed(flow: &Flow) -> Value {
-    let ends = Ends::over_veth();
-    let listener = ends.server.run(|| TcpListener::bind("10.77.0.2:0").unwrap()).unwrap();
+    match flow {
+        Flow::SmallSendBuffer => {
+            let session = long_path();
+            let (client, server) = (session.world.client.clone(), session.world.server.clone());
+            let document = observed_between(&client, &server, lab::world::SERVER.into(), flow);
+            session.finish();
+            document
+        }
+        Flow::NoReader => {
+            let ends = Ends::over_veth();
+            observed_between(&ends.client, &ends.server, ends.server_addr, flow)
+        }
+    }
+}
+
+fn observed_between(near: &NetNs, far: &NetNs, address: std::net::IpAddr, flow: &Flow) -> Value {
+    let listener = far.run(|| TcpListener::bind((address, 0)).unwrap()).unwrap();
     if let Flow::SmallSendBuffer = flow {
         setsockopt(&listener, sockopt::RcvBufForce, &(64 << 20)).unwrap();
-        let mut tc = ends.client.command("tc");
-        tc.args("qdisc replace dev client root tbf rate 8mbit burst 4k latency 200ms".split(' '));
-        assert!(tc.status().expect("run tc (iproute2)").success());
     }
     let to = listener.local_addr().unwrap();
-    let client = ends.client.run(|| TcpStream::connect(to).unwrap()).unwrap();
+    let client = near.run(|| TcpStream::connect(to).unwrap()).unwrap();
     let (server, _) = listener.accept().unwrap();
     if let Flow::SmallSendBuffer = flow {
-        setsockopt(&client, sockopt::SndBuf, &4_608).unwrap();
+        setsockopt(&client, sockopt::SndBuf, &32_768).unwrap();
     }
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -216,7 +249,7 @@ fn observed(flow: &Flow) -> Value {
             assert!(Instant::now() < deadline, "{info:?}");
             thread::sleep(Duration::from_millis(5));
         }
-        let document = inside(&ends.client, &["--observe", "1500ms", "--every", "250ms"]);
+        let document = inside(near, &["--observe", "1500ms", "--every", "250ms"]);
         stop.store(true, Ordering::Relaxed);
         // Ends a write that waits for a reader.
         let _ = client.shutdown(Shutdown::Both);

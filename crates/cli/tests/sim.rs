@@ -122,3 +122,25 @@ fn what_can_not_be_simulated_is_refused_with_a_reason() {
     refused(&["sim", "policer", "--pcap", "a.pcapng"], &["no packets to capture"]);
     refused(&["sim", "compare-lab", "policer", "--lab", "/nowhere.json"], &["/nowhere.json"]);
 }
+
+/// Without rights, and with no user namespace left to get them from.
+#[test]
+fn where_no_namespaces_are_allowed_lab_run_simulates_and_says_why() {
+    testkit::require_root_or_skip!();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.json");
+    let script = format!(
+        "echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv --bounding-set=-all --inh-caps=-all --no-new-privs \
+         {} lab run policer --cc cubic --duration 3s --warmup 1s --json {}",
+        env!("CARGO_BIN_EXE_linerate"),
+        file.display()
+    );
+    // Only the new user namespace's own limit is changed.
+    let unshare = ["--user", "--map-root-user", "sh", "-c", &script];
+    let output = Command::new("unshare").args(unshare).env("NO_COLOR", "1").output().unwrap();
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{err}");
+    assert!(err.contains("no experiment with this kernel is possible"), "{err}");
+    assert!(out.contains("SIMULATED") && out.contains("max_user_namespaces"), "{out}");
+    assert_eq!(read_json(&file)["simulated"], true);
+}

@@ -40,7 +40,7 @@ fn plan(server: IpAddr) -> ClientPlan {
         omit: Duration::ZERO,
         congestion_control: None,
         // Loopback at full speed would measure the machine; the protocol is what is tested here.
-        rate: Some(Rate::from_mbps(200)),
+        rate: Some(Rate::from_mbps(50)),
         sample_every: Duration::from_millis(50),
         probe: true,
         token: None,
@@ -135,12 +135,12 @@ fn check_streams(outcome: &TestOutcome, forward: bool, count: usize) {
     assert_eq!(streams.len(), count);
     for stream in streams {
         let (sent, received) = (stream.sent.unwrap(), stream.received.unwrap());
-        near(received.as_u64() as f64, sent.as_u64() as f64, 0.25);
-        near(stream.received_in.as_secs_f64(), 1.0, 0.15);
+        near(received.as_u64() as f64, sent.as_u64() as f64, 0.3);
+        near(stream.received_in.as_secs_f64(), 1.0, 0.3);
         assert_eq!(stream.samples.is_empty(), !forward, "samples of our own sockets only");
         assert_eq!(stream.received_series.is_empty(), forward);
     }
-    near(outcome.goodput(forward).unwrap().as_mbps_f64(), 200.0 * count as f64, 0.12);
+    near(outcome.goodput(forward).unwrap().as_mbps_f64(), 50.0 * count as f64, 0.3);
     assert!(outcome.server_cpu.is_some());
 }
 
@@ -185,7 +185,7 @@ fn our_clients_warm_up_is_left_out_at_both_ends() {
         let change = |plan| ClientPlan { omit: Duration::from_secs(1), direction, ..plan };
         let Some(outcome) = against_iperf3(change) else { return };
         check_streams(&outcome, direction == Direction::Forward, 1);
-        near(outcome.ended_at.since(outcome.started_at).as_secs_f64(), 2.0, 0.1);
+        near(outcome.ended_at.since(outcome.started_at).as_secs_f64(), 2.0, 0.2);
     }
 }
 
@@ -198,7 +198,7 @@ fn our_client_moves_so_many_bytes() {
         let Some(outcome) = against_iperf3(change) else { return };
         assert_eq!(outcome.ending, Ending::Complete);
         let received: u64 = outcome.streams.iter().map(|stream| stream.received.unwrap().as_u64()).sum();
-        near(received as f64, bytes.as_u64() as f64, 0.05);
+        near(received as f64, bytes.as_u64() as f64, 0.1);
     }
 }
 
@@ -206,9 +206,9 @@ fn our_client_moves_so_many_bytes() {
 fn iperf3_sends_to_our_server() {
     require_root_or_skip!();
     let server = IpAddr::V4(Ipv4Addr::LOCALHOST);
-    let Some((output, events)) = against_ours(server, &["-J", "-t", "1", "-b", "200M"]) else { return };
+    let Some((output, events)) = against_ours(server, &["-J", "-t", "1", "-b", "50M"]) else { return };
     let said = as_json(&output);
-    near(said["end"]["sum_received"]["bits_per_second"].as_f64().unwrap(), 200e6, 0.1);
+    near(said["end"]["sum_received"]["bits_per_second"].as_f64().unwrap(), 50e6, 0.3);
     let Some(Event::Ended { summary, .. }) = events.last() else { panic!("{events:?}") };
     assert_eq!(summary.received.as_u64(), said["end"]["sum_received"]["bytes"].as_u64().unwrap());
     assert!(said["end"]["cpu_utilization_percent"]["remote_total"].as_f64().unwrap() > 0.0);
@@ -218,9 +218,9 @@ fn iperf3_sends_to_our_server() {
 fn iperf3_receives_from_our_server() {
     require_root_or_skip!();
     let server = IpAddr::V4(Ipv4Addr::LOCALHOST);
-    let Some((output, events)) = against_ours(server, &["-J", "-t", "1", "-R", "-b", "200M"]) else { return };
+    let Some((output, events)) = against_ours(server, &["-J", "-t", "1", "-R", "-b", "50M"]) else { return };
     let said = as_json(&output);
-    near(said["end"]["sum_received"]["bits_per_second"].as_f64().unwrap(), 200e6, 0.1);
+    near(said["end"]["sum_received"]["bits_per_second"].as_f64().unwrap(), 50e6, 0.3);
     assert_eq!(said["end"]["sum_sent"]["retransmits"], 0);
     let Some(Event::Ended { summary, .. }) = events.last() else { panic!("{events:?}") };
     assert_eq!(summary.sent.as_u64(), said["end"]["sum_sent"]["bytes"].as_u64().unwrap());
@@ -262,8 +262,8 @@ fn iperf3s_options_reach_our_server() {
     let said = as_json(&output);
     assert_eq!(said["end"]["sender_tcp_congestion"], "reno");
     assert_eq!(said["end"]["receiver_tcp_congestion"], "reno");
-    near(said["end"]["sum_received"]["bits_per_second"].as_f64().unwrap(), 100e6, 0.1);
-    near(said["end"]["sum_sent"]["bytes"].as_f64().unwrap(), 100e6 / 8.0, 0.15);
+    near(said["end"]["sum_received"]["bits_per_second"].as_f64().unwrap(), 100e6, 0.3);
+    near(said["end"]["sum_sent"]["bytes"].as_f64().unwrap(), 100e6 / 8.0, 0.35);
     let Some(Event::Started { wish, .. }) = events.first() else { panic!("{events:?}") };
     assert_eq!((wish.omit, wish.no_delay), (Duration::from_secs(1), true));
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use facts::Fact;
 use tuning::audit::{Facts, Finding, Report, Severity};
 
 use crate::wrap;
@@ -14,8 +15,13 @@ pub fn render(facts: &Facts, report: &Report, all: bool, width: usize) -> String
     for finding in report.findings.iter().take(serious.min(3)) {
         out += &wrap::hanging(&format!("{:8} ", finding.severity.name()), &finding.title, width);
     }
+    let unread = unread(facts);
     if serious == 0 {
-        out += "Nothing was found that limits this host.\n";
+        let bounds = if unread.is_empty() { "" } else { ", as far as it could be read" };
+        out += &format!("Nothing was found that limits this host{bounds}.\n");
+    }
+    if !unread.is_empty() {
+        out += &wrap::hanging("Not read: ", &unread.join("; "), width);
     }
     out += &wrap::hanging("", &headline(facts, report), width);
     for (number, finding) in report.findings.iter().enumerate() {
@@ -32,6 +38,34 @@ pub fn render(facts: &Facts, report: &Report, all: bool, width: usize) -> String
         }
     }
     out += &next_steps(facts, width);
+    out
+}
+
+/// What an audit usually rests on and could not be read here, each with its place and reason. A connection table that no module keeps is none.
+fn unread(facts: &Facts) -> Vec<String> {
+    fn check<T>(out: &mut Vec<String>, what: &str, fact: &Fact<T>, empty: impl Fn(&T) -> bool) {
+        let why = match &fact.value {
+            Some(value) if empty(value) => "nothing in it could be read",
+            Some(_) => return,
+            // A saved audit that does not speak of it.
+            None if fact.from.is_empty() => return,
+            None => fact.missing.as_deref().unwrap_or("no reason is known"),
+        };
+        out.push(format!("{what} ({}: {why})", fact.from));
+    }
+    let host = &facts.host;
+    let mut out = Vec::new();
+    // Read here, not out of a document that does not speak of them.
+    if facts.plan.sysctls.is_empty() && !host.controls.from.is_empty() {
+        out.push("sysctls (/proc/sys)".to_owned());
+    }
+    check(&mut out, "congestion controls", &host.controls, Vec::is_empty);
+    check(&mut out, "devices", &host.devices, Vec::is_empty);
+    check(&mut out, "counters of the protocols", &host.counters, |counters| counters.0.is_empty());
+    check(&mut out, "receive counters of the CPUs", &host.softnet_cpus, Vec::is_empty);
+    check(&mut out, "sockets' memory", &host.sockstat, |_| false);
+    check(&mut out, "listeners", &host.listeners, |_| false);
+    check(&mut out, "connections", &host.connections, |_| false);
     out
 }
 

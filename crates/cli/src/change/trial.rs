@@ -29,10 +29,10 @@ pub fn is_trial(transaction: &Transaction) -> bool {
 #[derive(clap::Args, Debug, Clone)]
 pub struct Place {
     /// A folder that stands for the machine's files
-    #[arg(long, value_name = "DIR", default_value = "/", hide = true, requires = "peer")]
+    #[arg(long, value_name = "DIR", default_value = "/", hide = true, conflicts_with = "lab")]
     root: PathBuf,
     /// Act in a network namespace other than the host's
-    #[arg(long, hide = true, requires = "peer")]
+    #[arg(long, hide = true, conflicts_with = "lab")]
     pub in_namespace: bool,
 }
 

@@ -75,22 +75,22 @@ pub struct Arguments {
 #[command(next_help_heading = "On a real path")]
 struct Real {
     /// What is measured: what this host sends (`forward`), receives (`reverse`), or both at once
-    #[arg(long, value_enum, default_value_t, requires = "peer")]
+    #[arg(long, value_enum, default_value_t, conflicts_with = "lab")]
     direction: Direction,
     /// Do it without asking
-    #[arg(long, short, requires = "peer")]
+    #[arg(long, short, conflicts_with = "lab")]
     yes: bool,
     /// At the end, undo everything by itself after this time (1s to 1h) unless `linerate confirm` comes; a restart undoes it too
-    #[arg(long, value_name = "T", requires = "peer", value_parser = quantity::<Duration>)]
+    #[arg(long, value_name = "T", conflicts_with = "lab", value_parser = quantity::<Duration>)]
     confirm: Option<Duration>,
     /// Keep what helped until the next restart only: no file is written
-    #[arg(long, requires = "peer")]
+    #[arg(long, conflicts_with = "lab")]
     live_only: bool,
     /// Where the job is stopped or the peer goes away, keep what was decided by then instead of putting everything back
-    #[arg(long, requires = "peer")]
+    #[arg(long, conflicts_with = "lab")]
     keep_partial: bool,
     /// Token for a server that wants one
-    #[arg(long, value_name = "FILE", requires = "peer")]
+    #[arg(long, value_name = "FILE", conflicts_with = "lab")]
     token_file: Option<PathBuf>,
     #[command(flatten)]
     place: change::TrialPlace,

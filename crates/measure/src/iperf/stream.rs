@@ -22,8 +22,6 @@ use crate::traffic::{Discard, Payload, TcpSample};
 
 /// The longest sleep of a stream's thread, which bounds the time from a stop to its effect.
 const SLICE_MS: u16 = 20;
-/// Rounds in which a receiver takes what has arrived at the end: a bound, since data may come as fast as it is read.
-const LAST_ROUNDS: usize = 64;
 const NOTHING: u64 = u64::MAX;
 
 /// How a stream's data is limited.
@@ -376,22 +374,19 @@ fn send(socket: &Socket, shared: &Shared, payload: &Payload, limits: &Limits) ->
 fn receive(socket: &Socket, shared: &Shared, limits: &Limits, clock: Clock) -> io::Result<()> {
     let mut discard = Discard::new();
     let started = clock.now();
-    let mut last_rounds = LAST_ROUNDS;
-    loop {
-        if shared.stop.load(Ordering::Relaxed) {
-            if last_rounds == 0 {
-                return Ok(());
-            }
-            last_rounds -= 1;
-        }
+    // What has arrived and was not read when the time is up does not count: it was not read in that time.
+    while !shared.stop.load(Ordering::Relaxed) {
+        let mut most = u64::MAX;
         if let Some(rate) = limits.read_rate {
-            let allowed = rate.bytes_in(clock.now().since(started) + Duration::from_millis(100)).as_u64();
-            if shared.moved.load(Ordering::Relaxed) > allowed && last_rounds == LAST_ROUNDS {
+            let allowed = rate.bytes_in(clock.now().since(started) + Duration::from_millis(50)).as_u64();
+            most = allowed.saturating_sub(shared.moved.load(Ordering::Relaxed));
+            // A millisecond's worth at once, not a few bytes as soon as they are allowed.
+            if most <= rate.bytes_in(Duration::from_millis(1)).as_u64() {
                 std::thread::sleep(std::time::Duration::from_millis(1));
                 continue;
             }
         }
-        match discard.receive(socket, u64::MAX) {
+        match discard.receive(socket, most) {
             Ok(0) => return Ok(()),
             Ok(count) => {
                 shared.moved.fetch_add(count, Ordering::SeqCst);
@@ -399,13 +394,9 @@ fn receive(socket: &Socket, shared: &Shared, limits: &Limits, clock: Clock) -> i
                     shared.tell();
                 }
             }
-            Err(error) if is_transient(&error) => {
-                if shared.stop.load(Ordering::Relaxed) {
-                    return Ok(());
-                }
-                wait(socket, PollFlags::POLLIN);
-            }
+            Err(error) if is_transient(&error) => wait(socket, PollFlags::POLLIN),
             Err(error) => return Err(error),
         }
     }
+    Ok(())
 }

@@ -13,6 +13,11 @@ const FILLED: f64 = 0.85;
 /// CUBIC and Reno are held by losses from this share on, on paths of some milliseconds.
 const LOSSY: f64 = 0.0005;
 
+/// Several connections that carry less than so many times what one does carry no more.
+const NO_MORE: f64 = 1.15;
+/// … and more than so many times, clearly more.
+const MORE: f64 = 1.3;
+
 const NEEDS_A_RUN: &str = "name a host where `linerate serve` (or `iperf3 -s`) runs: `linerate doctor HOST` measures";
 
 fn direction(run: &Run) -> &'static str {
@@ -21,6 +26,10 @@ fn direction(run: &Run) -> &'static str {
 
 fn of<'a>(evidence: &Evidence<'a>, sent: bool) -> Option<&'a Run> {
     evidence.runs.iter().find(|run| run.sent == sent && run.streams == 1)
+}
+
+fn many<'a>(evidence: &Evidence<'a>) -> Option<&'a Run> {
+    evidence.runs.iter().find(|run| run.streams > 1)
 }
 
 fn describe(run: &Run) -> String {
@@ -224,10 +233,13 @@ pub(super) fn elsewhere(evidence: &Evidence<'_>) -> Answer {
                 rate(bottleneck),
                 percent(share)
             ));
-            // Losses that no queue explains leave room, whatever the senders reached.
-            let by_the_path =
-                run.loss_kind.as_deref().is_none_or(|kind| matches!(kind, "none" | "queue-overflow" | "policed"));
-            if share >= FILLED && by_the_path {
+            // Losses that no queue explains leave room, whatever one sender reached; but where four carry no more, there is none.
+            let kind = run.loss_kind.as_deref();
+            let by_the_path = kind.is_none_or(|kind| matches!(kind, "none" | "queue-overflow" | "policed"));
+            let no_more = of(evidence, run.sent).zip(many(evidence)).is_some_and(|(one, many)| {
+                many.sent == run.sent && (many.goodput_bps as f64) < one.goodput_bps as f64 * NO_MORE
+            });
+            if share >= FILLED && (by_the_path || no_more) {
                 // Nothing is wrong: there is nothing left to win.
                 answer.verdict = Verdict::Yes;
                 answer.advise(format!(
@@ -256,12 +268,12 @@ pub(super) fn elsewhere(evidence: &Evidence<'_>) -> Answer {
             );
         }
     }
-    let many = evidence.runs.iter().find(|run| run.streams > 1);
-    if let (Some(one), Some(many)) = (many.and_then(|many| of(evidence, many.sent)), many)
-        && many.goodput_bps as f64 > one.goodput_bps as f64 * 1.3
+    if let Some(many) = many(evidence)
+        && let Some(one) = of(evidence, many.sent)
+        && many.goodput_bps as f64 > one.goodput_bps as f64 * MORE
     {
         answer.shows(format!(
-            "{} connections carry {:.1} times what one does: the path has room, and what holds one connection is at its ends",
+            "{} connections carry {:.1} times what one does: the path has room, and what holds one connection is its losses or its ends",
             many.streams,
             many.goodput_bps as f64 / one.goodput_bps.max(1) as f64
         ));

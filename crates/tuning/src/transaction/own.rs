@@ -130,7 +130,6 @@ pub(super) fn unit(exec: &str) -> String {
 {MARK}
 [Unit]
 Description=Set again what the boot or the network's configuration has reset (linerate)
-Documentation=man:linerate(1)
 ConditionVirtualization=!container
 RequiresMountsFor={exec} /var/lib/linerate
 After=systemd-sysctl.service network.target network-online.target

@@ -28,7 +28,7 @@ pub use act::{Fate, StepError};
 pub use own::{BOOT_UNIT, DROP_IN, MODULES, UNIT};
 pub use prepare::{Check, Prepared, Refusal, prepare};
 pub use run::{Ended, Failed, Request, Undone, apply, close_other_boots, confirm, forget, roll_back, uninstall_files};
-pub use store::{STATE, Standing, StoreError, Transaction, load, standing};
+pub use store::{STATE, Standing, StoreError, Transaction, load, path_of, standing};
 pub use verify::{Finding, Late, late, verify};
 pub use world::{Found, World};
 

@@ -51,6 +51,14 @@ pub enum Failed {
         /// What became of the others.
         undone: Undone,
     },
+    /// Its time is over.
+    #[error("the time to confirm transaction {id} is over: {advice}")]
+    Late {
+        /// The transaction's number.
+        id: u32,
+        /// What to do.
+        advice: String,
+    },
     /// There is no transaction that waits to be confirmed.
     #[error("{0}")]
     NothingWaits(String),
@@ -174,7 +182,7 @@ fn keep<W: World>(world: &mut W, pen: &mut Pen, id: u32, steps: &[(Step, bool)])
 /// Confirms the transaction that waits: makes its lasting changes.
 ///
 /// # Errors
-/// [`Failed::NothingWaits`], and [`Failed::Step`] where a lasting change failed; then everything is undone, the live changes too.
+/// [`Failed::NothingWaits`], [`Failed::Late`], and [`Failed::Step`] where a lasting change failed; then everything is undone, the live changes too.
 pub fn confirm<W: World>(world: &mut W) -> Result<Ended, Failed> {
     let boot_id = world.boot_id();
     let all = store::load(world)?;
@@ -188,8 +196,16 @@ pub fn confirm<W: World>(world: &mut W) -> Result<Ended, Failed> {
         };
         return Err(Failed::NothingWaits(format!("no transaction waits to be confirmed{why}")));
     };
-    let mut pen = Pen::resume(transaction);
     let id = transaction.id;
+    if journal.deadline_ns.is_some_and(|deadline| world.boottime_ns() >= deadline) {
+        let advice = if world.is_watched(id) {
+            "it is being undone, see `linerate history`".to_owned()
+        } else {
+            format!("nobody watches it, and `linerate rollback {id}` undoes it")
+        };
+        return Err(Failed::Late { id, advice });
+    }
+    let mut pen = Pen::resume(transaction);
     keep(world, &mut pen, id, &journal.steps).map_err(|cause| {
         let undone = undo_after_failure(world, id, pen, &cause);
         Failed::Step { id, cause, undone }

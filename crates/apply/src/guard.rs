@@ -2,20 +2,25 @@
 //!
 //! Where systemd runs the machine it is a service of its own, outside of every session, so that logind's `KillUserProcesses` does not
 //! mean it. Elsewhere it is a session of its own. It waits on `CLOCK_BOOTTIME`, which no setting of the clock moves and which goes on
-//! while the machine sleeps; a restart needs no guard, since nothing lasting is written before the confirmation.
+//! while the machine sleeps. Whoever ends it (SIGTERM, SIGINT, SIGHUP, `systemctl stop`) has it undo the transaction at once; where it is
+//! killed, systemd starts it again. A lock that it holds on the journal tells others that it lives. A restart needs no guard, since nothing lasting is written before the confirmation.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::fd::AsFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::process::{Command, Stdio};
 
+use nix::fcntl::{Flock, FlockArg};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
-use tuning::transaction::{STATE, Standing, StoreError, Undone, World, load, roll_back, standing};
+use tuning::transaction::{STATE, Standing, StoreError, Undone, World, load, path_of, roll_back, standing};
 
 use crate::lock::LockError;
 use crate::{Live, Lock};
@@ -36,6 +41,9 @@ pub fn start(command: &[OsString], unit: Option<String>) -> io::Result<()> {
             "--collect",
             "--service-type=notify",
             "--property=NotifyAccess=main",
+            // Killed, it comes back and goes on from the journal.
+            "--property=Restart=on-failure",
+            "--property=RestartSec=1",
             "--unit",
             &unit,
             "--",
@@ -107,34 +115,57 @@ fn tell() {
     }
 }
 
+/// Whether a guard watches the transaction. One that can't be asked about, since the journal isn't readable, counts as watched.
+pub fn is_watching(live: &Live, id: u32) -> bool {
+    // Locks on journals are guards' only; a shared one for a moment hinders nobody.
+    File::open(live.place(&path_of(id))).map_or(true, |file| Flock::lock(file, FlockArg::LockSharedNonblock).is_err())
+}
+
 /// Watches a transaction until it is confirmed or undone, and undoes it at its deadline. `Ok(None)`: there was nothing to undo.
 ///
 /// # Errors
 /// [`GuardError`].
 pub fn watch(live: &mut Live, id: u32) -> Result<Option<Undone>, GuardError> {
     detach();
+    let signals = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP].into_iter().collect::<SigSet>();
+    signals.thread_block()?;
+    let signals = SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
+    // Waits for another guard of the same transaction: there is none, or it was given up by systemd and still undoes.
+    let journal = File::open(live.place(&path_of(id)))?;
+    let _lives = Flock::lock(journal, FlockArg::LockExclusive).map_err(|(_, errno)| errno)?;
     let changes = Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK)?;
     let flags = AddWatchFlags::IN_MODIFY | AddWatchFlags::IN_DELETE | AddWatchFlags::IN_MOVED_FROM;
     changes.add_watch(&live.place(STATE), flags)?;
     let timer = TimerFd::new(ClockId::CLOCK_BOOTTIME, TimerFlags::TFD_CLOEXEC)?;
     let mut told = false;
+    let mut ended = false;
     loop {
         let deadline = match deadline(live, id)? {
             None => return Ok(None),
             Some(deadline) => deadline,
         };
-        if live.boottime_ns() >= deadline {
+        if !told {
+            // Before anything else: also where the time is over already, and systemd has started this again.
+            tell();
+            told = true;
+        }
+        if ended || live.boottime_ns() >= deadline {
             // The apply that is still at work has the lock; it may move the deadline before it gives it up.
             let _lock = Lock::wait(live, "guard")?;
             match self::deadline(live, id)? {
                 None => return Ok(None),
-                Some(later) if later > deadline => {}
+                Some(later) if later > deadline && !ended => {}
                 Some(_) => {
                     let all = load(live)?;
                     let Some(transaction) = all.iter().find(|transaction| transaction.id == id) else {
                         return Ok(None);
                     };
-                    let undone = roll_back(live, transaction, false, "not confirmed in time")?;
+                    let undone = roll_back(
+                        live,
+                        transaction,
+                        false,
+                        if ended { "its guard was ended before it was confirmed" } else { "not confirmed in time" },
+                    )?;
                     return Ok(Some(undone));
                 }
             }
@@ -142,17 +173,16 @@ pub fn watch(live: &mut Live, id: u32) -> Result<Option<Undone>, GuardError> {
         }
         let at = TimeSpec::from_duration(std::time::Duration::from_nanos(deadline));
         timer.set(Expiration::OneShot(at), TimerSetTimeFlags::TFD_TIMER_ABSTIME)?;
-        if !told {
-            tell();
-            told = true;
-        }
-        let mut both = [PollFd::new(timer.as_fd(), PollFlags::POLLIN), PollFd::new(changes.as_fd(), PollFlags::POLLIN)];
-        match poll(&mut both, PollTimeout::NONE) {
+        let mut all = [timer.as_fd(), changes.as_fd(), signals.as_fd()].map(|fd| PollFd::new(fd, PollFlags::POLLIN));
+        match poll(&mut all, PollTimeout::NONE) {
             Ok(_) | Err(nix::Error::EINTR) => {}
             Err(errno) => return Err(errno.into()),
         }
         // What changed, the journal tells.
         while changes.read_events().is_ok() {}
+        while signals.read_signal()?.is_some() {
+            ended = true;
+        }
     }
 }
 

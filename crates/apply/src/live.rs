@@ -158,6 +158,10 @@ impl World for Live {
             .map_or(0, |now| now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64)
     }
 
+    fn is_watched(&self, id: u32) -> bool {
+        guard::is_watching(self, id)
+    }
+
     fn is_read_only(&self, path: &str) -> bool {
         let place = if path == "/proc/sys" { self.keys.clone() } else { self.place(path) };
         statvfs(&place).is_ok_and(|found| found.flags().contains(FsFlags::ST_RDONLY))

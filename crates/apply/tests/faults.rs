@@ -152,6 +152,31 @@ fn an_unconfirmed_apply_leaves_nothing_for_a_restart_to_undo() {
 }
 
 #[test]
+fn a_confirmation_past_the_deadline_is_refused_and_an_unwatched_transaction_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let mut machine = Machine::new(root);
+    let before = machine.picture(root);
+    let steps = prepared(&machine, root, &plan()).unwrap();
+    transaction::apply(&mut machine, request(&steps, Some(3_000_000_000))).unwrap();
+    let found = |machine: &Machine| {
+        let all = transaction::load(machine).unwrap();
+        transaction::verify(machine, &apply::Disk::new(root), &all)
+    };
+    assert!(found(&machine).is_empty(), "{:?}", found(&machine));
+    let mut machine = machine.without_guard();
+    let findings = found(&machine);
+    assert!(findings.iter().any(|f| f.why.contains("nobody watches")), "{findings:?}");
+    let refusals = prepared(&machine, root, &plan()).unwrap_err();
+    assert!(refusals[0].why.contains("`linerate rollback 1` undoes it"), "{refusals:?}");
+    machine.wait(3_000_000_000);
+    let late = transaction::confirm(&mut machine).unwrap_err().to_string();
+    assert!(late.contains("is over") && late.contains("`linerate rollback 1`"), "{late}");
+    assert!(roll_back_all(&mut machine));
+    assert_eq!(machine.picture(root), before);
+}
+
+#[test]
 fn without_a_guard_nothing_is_changed() {
     let folder = folder();
     let root = folder.path();

@@ -129,6 +129,11 @@ impl Machine {
         self
     }
 
+    /// Lets time pass.
+    pub fn wait(&self, ns: u64) {
+        self.shared.borrow_mut().now += ns;
+    }
+
     /// How many acting calls were made.
     pub fn calls(&self) -> usize {
         self.shared.borrow().calls
@@ -239,6 +244,9 @@ impl World for Machine {
     }
     fn boottime_ns(&self) -> u64 {
         self.shared.borrow().now
+    }
+    fn is_watched(&self, _: u32) -> bool {
+        !self.shared.borrow().guard_fails
     }
     fn is_read_only(&self, path: &str) -> bool {
         self.live.is_read_only(path)

@@ -36,6 +36,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
             let text = render::failure(&cause, &undone);
             return Err(if complete { Failure::failed(text) } else { Failure::not_undone(text) });
         }
+        Err(late @ Failed::Late { .. }) => return Err(Failure::refused(late)),
         Err(Failed::NothingWaits(why)) => return Err(Failure::refused(why)),
         Err(other) => return Err(Failure::failed(other)),
     };

@@ -20,9 +20,9 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         None => Ok(Exit::Done),
         // Nobody may be there to read it; the service manager's log is, where there is one.
         Some(undone) if undone.is_complete() => {
-            eprintln!("linerate: transaction {} was not confirmed in time and is rolled back", arguments.id);
+            eprintln!("linerate: transaction {} was not confirmed and is rolled back", arguments.id);
             Ok(Exit::Done)
         }
-        Some(undone) => Err(Failure::not_undone(super::render::failure("not confirmed in time", &undone))),
+        Some(undone) => Err(Failure::not_undone(super::render::failure("it was not confirmed", &undone))),
     }
 }

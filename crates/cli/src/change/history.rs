@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tuning::journal::Step;
-use tuning::transaction::{self, Transaction, World, standing};
+use tuning::transaction::{self, Standing, Transaction, World, standing};
 
 use super::{Place, load, render};
 use crate::exit::{Exit, Failure};
@@ -29,12 +29,25 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         }
     }
     let boot_id = live.boot_id();
+    let unwatched = |transaction: &Transaction| {
+        standing(transaction, &boot_id) == Standing::Waiting && !live.is_watched(transaction.id)
+    };
+    let exit = if transactions.iter().any(unwatched) { Exit::Found } else { Exit::Done };
     if arguments.place.json {
         let mut document = document::head("history");
-        let list: Vec<Value> = transactions.iter().map(|transaction| as_json(transaction, &boot_id)).collect();
+        let list: Vec<Value> = transactions
+            .iter()
+            .map(|transaction| {
+                let mut value = as_json(transaction, &boot_id);
+                if standing(transaction, &boot_id) == Standing::Waiting {
+                    value["watched"] = json!(!unwatched(transaction));
+                }
+                value
+            })
+            .collect();
         document.insert("transactions".into(), list.into());
         document::print(document)?;
-        return Ok(Exit::Done);
+        return Ok(exit);
     }
     let mut text = String::new();
     for transaction in &transactions {
@@ -45,7 +58,10 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
                 let count = journal.steps.iter().filter(|(step, _)| is_change(step)).count();
                 let changes = if count == 1 { "1 change".to_owned() } else { format!("{count} changes") };
                 let why = journal.closed.as_ref().filter(|(why, _)| why != "rolled back");
-                let why = why.map_or(String::new(), |(why, _)| format!(" ({why})"));
+                let mut why = why.map_or(String::new(), |(why, _)| format!(" ({why})"));
+                if unwatched(transaction) {
+                    why = format!(", and nobody watches: `linerate rollback {}`", transaction.id);
+                }
                 text += &format!(
                     "{:>4}  {}  {state}{why}; {changes}; {}\n",
                     transaction.id, journal.begin.started_at, journal.begin.purpose
@@ -70,7 +86,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         text += "Nothing was ever applied here.\n";
     }
     output::print(&output::plain(&text))?;
-    Ok(Exit::Done)
+    Ok(exit)
 }
 
 /// What a person would count: not the files that keep it.

@@ -39,7 +39,8 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         return Ok(exit);
     }
     let mut text = String::new();
-    if let (Some(waiting), Some(left)) = (waiting, left) {
+    // One that nobody watches is a finding.
+    if let (Some(waiting), Some(left)) = (waiting.filter(|waiting| live.is_watched(waiting.id)), left) {
         text += &format!(
             "Transaction {} waits: it undoes itself in {left} s unless `linerate confirm` comes.\n",
             waiting.id

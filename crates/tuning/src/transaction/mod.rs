@@ -31,7 +31,7 @@ pub use run::{
     Ended, Failed, Request, Undone, apply, close_other_boots, confirm, forget, remove_orphans, roll_back,
     uninstall_files,
 };
-pub use store::{STATE, Standing, StoreError, Transaction, load, standing};
+pub use store::{STATE, Standing, StoreError, Transaction, load, path_of, standing};
 pub use verify::{Finding, Late, late, verify};
 pub use world::{Found, World};
 

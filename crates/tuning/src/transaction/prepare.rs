@@ -153,6 +153,10 @@ impl<'a, W: World, R: Root + ?Sized> Draft<'a, W, R> {
                 Standing::Interrupted => self.refuse(format!(
                     "transaction {id} was interrupted: `linerate rollback {id}` undoes what it had done"
                 )),
+                Standing::Waiting if !self.world.is_watched(id) => self.refuse(format!(
+                    "transaction {id} waits to be confirmed, and nobody watches it any more: it doesn't undo itself. \
+                     `linerate rollback {id}` undoes it"
+                )),
                 Standing::Waiting => self.refuse(format!(
                     "transaction {id} waits to be confirmed: `linerate confirm` keeps it, `linerate rollback {id}` undoes it"
                 )),

@@ -50,7 +50,15 @@ pub enum Failed {
         /// Which, and why.
         cause: String,
         /// What became of the others.
-        undone: Undone,
+        undone: Box<Undone>,
+    },
+    /// Its time is over.
+    #[error("the time to confirm transaction {id} is over: {advice}")]
+    Late {
+        /// The transaction's number.
+        id: u32,
+        /// What to do.
+        advice: String,
     },
     /// There is no transaction that waits to be confirmed.
     #[error("{0}")]
@@ -146,7 +154,7 @@ pub fn apply<W: World>(world: &mut W, request: Request) -> Result<Ended, Failed>
     });
     done.map_err(|cause| {
         let undone = undo_after_failure(world, id, pen, &cause);
-        Failed::Step { id, cause, undone }
+        Failed::Step { id, cause, undone: Box::new(undone) }
     })
 }
 
@@ -179,7 +187,7 @@ fn keep<W: World>(world: &mut W, pen: &mut Pen, id: u32, steps: &[(Step, bool)])
 /// Confirms the transaction that waits: makes its lasting changes.
 ///
 /// # Errors
-/// [`Failed::NothingWaits`], and [`Failed::Step`] where a lasting change failed; then everything is undone, the live changes too.
+/// [`Failed::NothingWaits`], [`Failed::Late`], and [`Failed::Step`] where a lasting change failed; then everything is undone, the live changes too.
 pub fn confirm<W: World>(world: &mut W) -> Result<Ended, Failed> {
     let boot_id = world.boot_id();
     let all = store::load(world)?;
@@ -193,11 +201,19 @@ pub fn confirm<W: World>(world: &mut W) -> Result<Ended, Failed> {
         };
         return Err(Failed::NothingWaits(format!("no transaction waits to be confirmed{why}")));
     };
-    let mut pen = Pen::resume(transaction);
     let id = transaction.id;
+    if journal.deadline_ns.is_some_and(|deadline| world.boottime_ns() >= deadline) {
+        let advice = if world.is_watched(id) {
+            "it is being undone, see `linerate history`".to_owned()
+        } else {
+            format!("nobody watches it, and `linerate rollback {id}` undoes it")
+        };
+        return Err(Failed::Late { id, advice });
+    }
+    let mut pen = Pen::resume(transaction);
     keep(world, &mut pen, id, &journal.steps).map_err(|cause| {
         let undone = undo_after_failure(world, id, pen, &cause);
-        Failed::Step { id, cause, undone }
+        Failed::Step { id, cause, undone: Box::new(undone) }
     })
 }
 

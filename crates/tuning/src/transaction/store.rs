@@ -142,7 +142,8 @@ fn untrusted(path: &str, why: &'static str) -> StoreError {
     StoreError::Untrusted { path: path.to_owned(), why }
 }
 
-fn path_of(id: u32) -> String {
+/// The journal of a transaction.
+pub fn path_of(id: u32) -> String {
     format!("{STATE}/{id:04}.journal")
 }
 

@@ -90,6 +90,9 @@ pub fn verify<W: World, R: Root + ?Sized>(world: &W, root: &R, transactions: &[T
             (Standing::Damaged, Err(damage)) => {
                 format!("{damage}; `linerate rollback {} --salvage` undoes what its whole lines name", transaction.id)
             }
+            (Standing::Waiting, Ok(_)) if !world.is_watched(transaction.id) => {
+                format!("nobody watches it, so it doesn't undo itself: `linerate rollback {}` does", transaction.id)
+            }
             (Standing::Interrupted, _) => format!("`linerate rollback {}` undoes what it had done", transaction.id),
             _ => continue,
         };
@@ -97,7 +100,7 @@ pub fn verify<W: World, R: Root + ?Sized>(world: &W, root: &R, transactions: &[T
             kind: "journal",
             what: format!("transaction {}", transaction.id),
             found: found.name().to_owned(),
-            wanted: "whole".to_owned(),
+            wanted: if found == Standing::Waiting { "watched" } else { "whole" }.to_owned(),
             why: fix,
         });
     }

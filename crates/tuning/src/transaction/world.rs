@@ -75,6 +75,9 @@ pub trait World {
     /// `CLOCK_BOOTTIME` in nanoseconds.
     fn boottime_ns(&self) -> u64;
 
+    /// Whether somebody undoes a transaction that waits, once its time is over.
+    fn is_watched(&self, id: u32) -> bool;
+
     /// Whether nothing can be written below a path.
     fn is_read_only(&self, path: &str) -> bool;
 

@@ -41,7 +41,7 @@ pub struct Arguments {
     /// Show what would be done, and do nothing
     #[arg(long)]
     dry_run: bool,
-    /// Undo everything by itself after this time (10s to 1h) unless `linerate confirm` comes; a restart undoes it too
+    /// Undo everything by itself after this time (1s to 1h) unless `linerate confirm` comes; a restart undoes it too
     #[arg(long, value_name = "TIME")]
     confirm: Option<Duration>,
     /// Set live values only: nothing is written that a restart would keep

@@ -3,9 +3,9 @@
 use serde_json::json;
 use tuning::transaction::{self, Ended, Failed};
 
-use super::{Place, lock, render};
+use super::{Place, load, lock, render};
 use crate::exit::{Exit, Failure};
-use crate::{document, output, stop};
+use crate::{document, output, stop, wrap};
 
 /// Arguments of `confirm`.
 #[derive(clap::Args)]
@@ -40,15 +40,29 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         Err(Failed::NothingWaits(why)) => return Err(Failure::refused(why)),
         Err(other) => return Err(Failure::failed(other)),
     };
+    // Others may have changed values meanwhile, or have put a file in place that has a later word.
+    let findings = transaction::verify(&live, &arguments.place.disk(), &load(&live)?);
     if arguments.place.json {
         let mut document = document::head("confirm");
         document.insert("result".into(), "confirmed".into());
         document.insert("transaction".into(), json!(id));
+        let list = findings.iter().map(|finding| {
+            json!({ "what": finding.what, "found": finding.found, "wanted": finding.wanted, "why": finding.why })
+        });
+        document.insert("findings".into(), list.collect());
         document::print(document)?;
     } else {
-        output::print(&format!(
-            "Transaction {id} is confirmed and kept across restarts. `linerate rollback` undoes it.\n"
-        ))?;
+        let mut text = format!("Transaction {id} is confirmed. `linerate rollback` undoes it.\n");
+        if findings.is_empty() {
+            text += "It is kept across restarts.\n";
+        } else {
+            text += "But not everything is as it was applied (`linerate verify` shows this too):\n";
+        }
+        for finding in &findings {
+            let sentence = format!("{} instead of {}: {}", finding.found, finding.wanted, finding.why);
+            text += &wrap::hanging(&format!("  - {}: ", finding.what), &sentence, output::width().min(110));
+        }
+        output::print(&output::plain(&text))?;
     }
-    Ok(Exit::Done)
+    Ok(if findings.is_empty() { Exit::Done } else { Exit::Found })
 }

@@ -104,7 +104,7 @@ pub fn undo(live: &mut Live, chosen: &[&Transaction], salvage: bool) -> (Vec<Und
 pub fn finish(place: &Place, command: &str, undone: &[Undone]) -> Result<Exit, Failure> {
     let failed = undone.iter().any(|one| one.failures().next().is_some() || !one.remains.is_empty());
     let unknown = undone.iter().any(|one| one.unreadable.is_some());
-    let left = undone.iter().flat_map(Undone::left).count();
+    let left = undone.iter().map(|one| one.left().count() + one.gone().count()).sum();
     let exit = match (failed, left) {
         (true, _) => Exit::NotUndone,
         (false, 0) if !unknown => Exit::Done,
@@ -127,7 +127,13 @@ pub fn finish(place: &Place, command: &str, undone: &[Undone]) -> Result<Exit, F
         text += "Nothing to roll back: no transaction is in force.\n";
     }
     for one in undone {
-        let left: String = one.left().map(render::left).collect();
+        let gone = one.gone().map(|step| {
+            format!(
+                "\n  - {}: it is not there any more; where it has another name now, it is still as linerate made it",
+                render::parts(step).0
+            )
+        });
+        let left: String = one.left().map(render::left).chain(gone).collect();
         let failures: Vec<String> =
             one.failures().map(|(step, why)| format!("\n  - {}: {why}", render::parts(step).0)).collect();
         if let (Some(unreadable), true) = (&one.unreadable, failures.is_empty()) {

@@ -22,6 +22,11 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let boot_id = live.boot_id();
     let in_force: Vec<u32> =
         transactions.iter().filter(|t| standing(t, &boot_id) == Standing::Kept).map(|t| t.id).collect();
+    let lasts = |id: &u32| {
+        let begin = transactions.iter().find(|t| t.id == *id).and_then(|t| Some(&t.journal.as_ref().ok()?.begin));
+        begin.is_some_and(|begin| !begin.live_only)
+    };
+    let lasting: Vec<u32> = in_force.iter().copied().filter(|id| lasts(id)).collect();
     let waiting = transactions.iter().find(|t| standing(t, &boot_id) == Standing::Waiting);
     let left = waiting.and_then(|t| t.journal.as_ref().ok()?.deadline_ns).map(|at| seconds_left(&live, at));
     let exit = if findings.is_empty() { Exit::Done } else { Exit::Found };
@@ -51,16 +56,24 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         text += &wrap::hanging(&format!("{}: ", finding.what), &sentence, output::width().min(140));
     }
     if findings.is_empty() {
-        let numbers: Vec<String> = in_force.iter().map(u32::to_string).collect();
-        text += &match numbers.len() {
-            0 if waiting.is_some() => "Its live values are as it set them.\n".to_owned(),
-            0 => "No transaction is in force.\n".to_owned(),
-            1 => format!("Everything is as transaction {} left it, and will be after a restart.\n", numbers[0]),
-            _ => {
-                format!("Everything is as transactions {} left it, and will be after a restart.\n", numbers.join(", "))
+        text += &match in_force.as_slice() {
+            [] if waiting.is_some() => "Its live values are as it set them.\n".to_owned(),
+            [] => "No transaction is in force.\n".to_owned(),
+            some => {
+                let plural = if some.len() == 1 { "" } else { "s" };
+                let until = match lasting.len() {
+                    0 => ", until a restart: nothing of it lasts".to_owned(),
+                    lasting if lasting == some.len() => ", and will be after a restart".to_owned(),
+                    _ => format!("; after a restart only what {} made is there", numbers(&lasting)),
+                };
+                format!("Everything is as transaction{plural} {} left it{until}.\n", numbers(some))
             }
         };
     }
     output::print(&output::plain(&text))?;
     Ok(exit)
+}
+
+fn numbers(transactions: &[u32]) -> String {
+    transactions.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
 }

@@ -10,6 +10,19 @@ use crate::journal::{Content, Ring, Step, Tree};
 use crate::key::Key;
 use crate::plan::{Change, ChangeKind, Host, PLAN_SCHEMA, Plan};
 
+/// What starts the names of keys that a plan may set. Each is undone by one write: forwarding, for one, is not, since it changes what
+/// redirects and router advertisements do on every interface.
+const SET: [&str; 8] = [
+    "net.core.",
+    "net.ipv4.tcp_",
+    "net.ipv4.udp_",
+    "net.ipv4.ip_local_",
+    "net.ipv4.neigh.default.gc_thresh",
+    "net.ipv6.neigh.default.gc_thresh",
+    "net.netfilter.nf_conntrack_",
+    "net.mptcp.",
+];
+
 /// What is to be known besides the plan.
 pub struct Check<'a, R: ?Sized> {
     /// This host.
@@ -200,6 +213,12 @@ impl<'a, W: World, R: Root + ?Sized> Draft<'a, W, R> {
         };
         if found.knob.importance == Importance::Other {
             return self.malformed(wrong("no matter of the network's performance: linerate doesn't set it"));
+        }
+        if !SET.iter().any(|family| change.key.starts_with(family)) {
+            return self.malformed(wrong(
+                "linerate sets keys of TCP, UDP, queues, neighbours and connection tracking only: writing others, such as those \
+                 that forward, filter or disable, has effects that no rollback takes back",
+            ));
         }
         let value = match self.world.sysctl(&change.key) {
             Ok(Some(value)) => value,

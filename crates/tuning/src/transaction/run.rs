@@ -97,6 +97,11 @@ impl Undone {
         })
     }
 
+    /// Steps whose device or key is gone: taken out, or there under another name and then still as linerate made it.
+    pub fn gone(&self) -> impl Iterator<Item = &Step> {
+        self.fates.iter().filter(|(_, fate)| matches!(fate, Fate::Gone)).map(|(step, _)| step)
+    }
+
     /// Whether everything is as it was, or somebody else's.
     pub fn is_complete(&self) -> bool {
         self.failures().next().is_none() && self.unreadable.is_none()

@@ -98,19 +98,20 @@ fn on_a_clean_short_path_nothing_is_worth_changing() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let file = scenario(folder.path(), "2ms", "0%");
-    // Where the machine was too busy to carry the path in time, the job says that its figures are none, and is done again.
-    for _ in 0..3 {
+    // Where the machine was too busy to carry the path in time, the job says that its figures are none, and is done again; the last one
+    // counts all the same, since a busy machine is no reason to change a host.
+    for left in (0..3).rev() {
         let output = run(&[&["--lab", file.to_str().unwrap()][..], &SHORT].concat());
         let (out, err) = (text(&output.stdout), text(&output.stderr));
-        if output.status.code() == Some(1) && out.contains("invalid by the lab's own rules") {
+        let invalid = output.status.code() == Some(1) && out.contains("invalid by the lab's own rules");
+        if invalid && left > 0 {
             continue;
         }
-        assert_eq!(output.status.code(), Some(0), "{out}{err}");
+        assert!(invalid || output.status.code() == Some(0), "{out}{err}");
         assert!(out.contains("Nothing is worth changing on this path."), "{out}{err}");
         assert!(!out.contains("To set the same"), "{out}");
         return;
     }
-    eprintln!("SKIPPED: this machine is too busy to carry 20 Mbit/s in time");
 }
 
 #[test]

@@ -23,6 +23,8 @@ use crate::traffic::{Discard, Payload, TcpSample};
 /// The longest sleep of a stream's thread, which bounds the time from a stop to its effect.
 const SLICE_MS: u16 = 20;
 const NOTHING: u64 = u64::MAX;
+/// What a sender whose rate is limited queues at most beyond what is sent.
+pub(super) const UNSENT: Bytes = Bytes::new(128 << 10);
 
 /// How a stream's data is limited.
 #[derive(Debug, Clone, Default)]

@@ -10,6 +10,8 @@ use nix::sys::time::TimeValLike;
 use ring::rand::{SecureRandom, SystemRandom};
 use units::{Bytes, Duration, Instant};
 
+use crate::iperf::stream::UNSENT;
+
 use super::outcome::{Ending, StreamOutcome, TestOutcome};
 use super::{ClientPlan, Length, Progress, TestError, connect};
 use crate::iperf::control::{Control, ControlError};
@@ -173,6 +175,8 @@ impl Test<'_> {
                     }
                     if let Some(rate) = plan.rate.filter(|_| sends) {
                         tcp::set_max_pacing_rate(socket, rate).map_err(local("limit the rate"))?;
+                        // What waits in the buffer at the end was handed over and never sent: it must not count for much.
+                        tcp::set_notsent_lowat(socket, UNSENT).map_err(local("limit the rate"))?;
                     }
                     // What is queued when the test ends must not linger for minutes.
                     socket.set_linger(Some(std::time::Duration::ZERO)).map_err(local("set up a stream"))

@@ -11,6 +11,8 @@ use ring::rand::{SecureRandom, SystemRandom};
 use socket2::{SockRef, Socket};
 use units::{Bytes, Duration, Instant, Rate};
 
+use crate::iperf::stream::UNSENT;
+
 use super::event::{Ending, Event, StreamSummary, TestSummary};
 use super::gate::House;
 use super::routes::{Arrival, Door};
@@ -503,6 +505,7 @@ fn prepare_stream(socket: Socket, wish: &Wish, sends: bool, limit: Rate) -> std:
         wish.rate.or_else(|| (limit < super::ServerLimits::default().rate).then(|| limit_of_one(limit, wish.streams)));
     if sends && let Some(rate) = paced {
         tcp::set_max_pacing_rate(&socket, rate)?;
+        tcp::set_notsent_lowat(&socket, UNSENT)?;
     }
     // What is queued when the test ends must not linger for minutes.
     socket.set_linger(Some(std::time::Duration::ZERO))?;
